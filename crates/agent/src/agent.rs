@@ -1,0 +1,1 @@
+//! Carries out what [`turn`](crate::turn) decides: the only place where a decision meets the world.

@@ -1,0 +1,167 @@
+//! What a turn tells the people and programs that watch it, and the bounded channel it travels in.
+
+use llm::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One thing that happened in a turn, in order.
+///
+/// The JSON form is what `--output-format stream-json` prints, one line an event, with `seq` and
+/// `session_id` added by the writer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// A session began; the first event of every run.
+    SessionStarted {
+        /// Version of the event format.
+        schema_version: u32,
+        /// `provider:model-id`.
+        model: String,
+        /// The workspace.
+        cwd: String,
+        /// Names of the tools on offer, in the model's order.
+        tools: Vec<String>,
+    },
+    /// A model request is about to be sent.
+    StepStarted {
+        /// Counted from 1 in each turn.
+        step: u32,
+    },
+    /// A piece of the answer's text.
+    TextDelta {
+        /// What to append.
+        text: String,
+    },
+    /// A piece of visible reasoning.
+    ReasoningDelta {
+        /// What to append.
+        text: String,
+    },
+    /// A committed call begins (before any question about it is asked).
+    ToolCallStarted {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        args: Value,
+    },
+    /// Live output of a running call; may be dropped when the watcher is slow.
+    ToolOutput {
+        /// The call's id.
+        id: String,
+        /// What appeared.
+        chunk: String,
+    },
+    /// A call ended.
+    ToolCallFinished {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Whether it failed or was refused.
+        is_error: bool,
+        /// What a person should see: a diff, or the head of the result. Bounded.
+        preview: String,
+    },
+    /// Token counts of the step that just ended.
+    Usage {
+        /// The counts of this step.
+        #[serde(flatten)]
+        usage: Usage,
+    },
+    /// The step failed; nothing of its answer entered the transcript.
+    StepFailed {
+        /// Which step.
+        step: u32,
+        /// What went wrong.
+        error: ErrorInfo,
+    },
+    /// A required verifier did not confirm the result.
+    VerificationFailed {
+        /// Which verifier.
+        verifier: String,
+        /// Why.
+        reason: String,
+    },
+    /// The turn is over; exactly once, last, whatever happened.
+    TurnFinished(TurnSummary),
+}
+
+/// How a turn ended, with all that a script needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnSummary {
+    /// The outcome.
+    pub outcome: TurnOutcome,
+    /// The committed final answer; empty where there is none.
+    pub text: String,
+    /// `provider:model-id`.
+    pub model: String,
+    /// Model requests made.
+    pub steps: u32,
+    /// Wall time of the turn in milliseconds.
+    pub duration_ms: u64,
+    /// Token counts of the whole turn.
+    pub usage: TurnUsage,
+    /// Cost in US dollars; absent where no price is known.
+    pub cost_usd: Option<f64>,
+    /// What a required verifier said; absent without one.
+    pub verification: Option<Value>,
+    /// What went wrong; absent when nothing did.
+    pub error: Option<ErrorInfo>,
+}
+
+/// Token counts and how far they can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnUsage {
+    /// The counts; what no server told is null.
+    #[serde(flatten)]
+    pub counts: Usage,
+    /// Where they come from.
+    pub accounting: Accounting,
+}
+
+/// Where token counts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accounting {
+    /// Every request was counted by its server.
+    Reported,
+    /// At least one count is our own estimate.
+    Estimated,
+    /// At least one request was not counted.
+    Unknown,
+}
+
+/// An error in the words of the command-line contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    /// A short stable name such as `http`, `transport`, `usage`, `config`.
+    pub kind: String,
+    /// What failed, on what, and what to do next.
+    pub message: String,
+}
+
+/// The one way a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The model finished.
+    Done,
+    /// An error ended it.
+    Failed,
+    /// The step limit ended it.
+    MaxSteps,
+    /// The answer was cut off by a token limit; provisional calls were not run.
+    MaxTokens,
+    /// The model or a filter refused.
+    Refused,
+    /// The provider ended the answer in a way that allows neither trust nor retry.
+    ProtocolStopped,
+    /// A required verifier did not confirm the result.
+    VerificationFailed,
+    /// The cost or time limit ended it.
+    BudgetExceeded,
+    /// A person or a signal stopped it.
+    Cancelled,
+}

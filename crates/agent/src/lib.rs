@@ -1,0 +1,25 @@
+//! Runs turns: a prompt goes in, a model is asked, tools act, and one outcome comes out.
+//!
+//! [`turn`] decides what comes next and does nothing; [`agent`](mod@agent) carries it out. What a tool may
+//! touch goes through [`tools::access`]; every child process through [`process`]; everything a person
+//! sees leaves as an [`AgentEvent`].
+
+pub mod agent;
+pub mod approval;
+pub mod event;
+pub mod permissions;
+pub mod process;
+pub mod registry;
+pub mod secrets;
+pub mod session;
+pub mod tool;
+pub mod tools;
+pub mod truncate;
+pub mod turn;
+
+pub use approval::{AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll};
+pub use event::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
+pub use permissions::{Decision, PermissionMode, Policy};
+pub use tool::{
+    Effects, OnCancel, PathSet, ReplaySafety, Tool, ToolContext, ToolError, ToolOutput, TypedTool,
+};

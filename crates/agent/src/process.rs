@@ -1,0 +1,1 @@
+//! Runs child processes and cleans up after them; the only spawner.

@@ -1,0 +1,1 @@
+//! What a child process may know: an allowlist of environment variables.

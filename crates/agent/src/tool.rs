@@ -1,0 +1,271 @@
+//! What a tool is: something the model can call, which states beforehand what it may touch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use llm::ImageData;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// A tool the model can call.
+///
+/// Most tools implement [`TypedTool`] instead and get this for free.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// The name the model calls it by.
+    fn name(&self) -> &str;
+
+    /// What it does and when to use it; a prompt, written for the model.
+    fn description(&self) -> &str;
+
+    /// JSON Schema of the arguments; the root is an object.
+    fn input_schema(&self) -> Value;
+
+    /// What this very call may touch. Argument-dependent, and judged before anything runs.
+    fn effects(&self, args: &Value) -> Effects;
+
+    /// What is left behind when a running call is cancelled.
+    fn on_cancel(&self) -> OnCancel;
+
+    /// Whether a call that was started and never finished may simply be run again.
+    fn replay_safety(&self) -> ReplaySafety {
+        ReplaySafety::Unsafe
+    }
+
+    /// The text that permission rules match: the command, the path.
+    fn permission_subject(&self, _args: &Value) -> Option<String> {
+        None
+    }
+
+    /// What a person should see before approving the call, for example a diff. Changes nothing.
+    async fn preview(&self, _args: &Value, _ctx: &ToolContext) -> Option<String> {
+        None
+    }
+
+    /// Runs the call.
+    ///
+    /// # Errors
+    /// Faults that the model can read and mend; they become error results.
+    async fn call(&self, args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError>;
+}
+
+/// A tool whose arguments are a Rust type; schema and parsing follow from it.
+#[async_trait]
+pub trait TypedTool: Send + Sync {
+    /// The arguments. Doc comments of the fields become descriptions in the schema.
+    type Args: DeserializeOwned + JsonSchema + Send;
+
+    /// See [`Tool::name`].
+    fn name(&self) -> &str;
+    /// See [`Tool::description`].
+    fn description(&self) -> &str;
+    /// See [`Tool::effects`]; arguments that do not parse never reach it.
+    fn effects(&self, args: &Self::Args) -> Effects;
+    /// See [`Tool::on_cancel`].
+    fn on_cancel(&self) -> OnCancel;
+    /// See [`Tool::replay_safety`].
+    fn replay_safety(&self) -> ReplaySafety {
+        ReplaySafety::Unsafe
+    }
+    /// See [`Tool::permission_subject`].
+    fn permission_subject(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+    /// See [`Tool::preview`].
+    async fn preview(&self, _args: Self::Args, _ctx: &ToolContext) -> Option<String> {
+        None
+    }
+    /// See [`Tool::call`].
+    ///
+    /// # Errors
+    /// Faults that the model can read and mend.
+    async fn run(&self, args: Self::Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError>;
+}
+
+#[async_trait]
+impl<T: TypedTool> Tool for T {
+    fn name(&self) -> &str {
+        TypedTool::name(self)
+    }
+
+    fn description(&self) -> &str {
+        TypedTool::description(self)
+    }
+
+    fn input_schema(&self) -> Value {
+        schema_of::<T::Args>()
+    }
+
+    fn effects(&self, args: &Value) -> Effects {
+        // A call whose arguments do not parse ends in an argument error before it touches anything.
+        parse::<T::Args>(args)
+            .map_or_else(|_| Effects::none(), |args| TypedTool::effects(self, &args))
+    }
+
+    fn on_cancel(&self) -> OnCancel {
+        TypedTool::on_cancel(self)
+    }
+
+    fn replay_safety(&self) -> ReplaySafety {
+        TypedTool::replay_safety(self)
+    }
+
+    fn permission_subject(&self, args: &Value) -> Option<String> {
+        TypedTool::permission_subject(self, &parse::<T::Args>(args).ok()?)
+    }
+
+    async fn preview(&self, args: &Value, ctx: &ToolContext) -> Option<String> {
+        TypedTool::preview(self, parse::<T::Args>(args).ok()?, ctx).await
+    }
+
+    async fn call(&self, args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.run(parse(&args)?, ctx).await
+    }
+}
+
+fn parse<A: DeserializeOwned>(args: &Value) -> Result<A, ToolError> {
+    A::deserialize(args).map_err(|error| ToolError::InvalidArgs(error.to_string()))
+}
+
+/// The schema of `A` without the keys that only tell a reader of files what it is.
+fn schema_of<A: JsonSchema>() -> Value {
+    let mut schema = schemars::schema_for!(A).to_value();
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("$schema");
+        root.remove("title");
+    }
+    schema
+}
+
+/// What a call gave back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolOutput {
+    /// Text for the model.
+    pub text: String,
+    /// Pictures for the model.
+    pub images: Vec<ImageData>,
+    /// What a person should see instead of the head of `text`, for example a unified diff.
+    pub display: Option<String>,
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// Why a call gave nothing back. Each becomes an error result that the model reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The arguments do not fit the schema.
+    #[error("invalid arguments: {0}")]
+    InvalidArgs(String),
+    /// The call was carried out and failed, or was refused.
+    #[error("{0}")]
+    Failed(String),
+    /// The call was cancelled; the text says what is known of its effects and what it had printed.
+    #[error("{0}")]
+    Cancelled(String),
+}
+
+/// What a call may touch. Everything a policy decides follows from this.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Files it reads.
+    pub reads: PathSet,
+    /// Files it creates, changes or removes.
+    pub writes: PathSet,
+    /// Whether it may open connections.
+    pub network: bool,
+    /// Whether it starts processes.
+    pub subprocess: bool,
+    /// Whether it may do something not named here.
+    pub unknown: bool,
+}
+
+impl Effects {
+    /// Computes and nothing else.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Reads the given files.
+    pub fn reads(paths: PathSet) -> Self {
+        Self { reads: paths, ..Self::default() }
+    }
+
+    /// Reads and writes the given files.
+    pub fn writes(paths: PathSet) -> Self {
+        Self { reads: paths.clone(), writes: paths, ..Self::default() }
+    }
+
+    /// Runs a command: whatever the user could do.
+    pub fn command() -> Self {
+        Self {
+            reads: PathSet::Anywhere,
+            writes: PathSet::Anywhere,
+            network: true,
+            subprocess: true,
+            unknown: true,
+        }
+    }
+
+    /// Whether the call leaves everything as it was; such calls may run side by side.
+    pub fn is_read_only(&self) -> bool {
+        self.writes == PathSet::None && !self.network && !self.subprocess && !self.unknown
+    }
+}
+
+/// A set of files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PathSet {
+    /// No file.
+    #[default]
+    None,
+    /// Exactly these, as the model named them.
+    Paths(Vec<PathBuf>),
+    /// Any file below the workspace.
+    Workspace,
+    /// Any file.
+    Anywhere,
+}
+
+/// What a cancelled call leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCancel {
+    /// Nothing: the call either happened or did not.
+    Atomic,
+    /// Possibly part of its effects; the result says so.
+    MayBePartial,
+}
+
+/// Whether an unfinished call may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplaySafety {
+    /// Repeating it could do harm; its outcome is unknown until someone looks.
+    Unsafe,
+    /// Running it twice is the same as running it once.
+    Safe,
+}
+
+/// Where a running tool reports output as it appears. Bounded: pieces may be dropped under load.
+pub trait OutputSink: Send + Sync {
+    /// Offers a piece of live output; never waits.
+    fn chunk(&self, text: &str);
+}
+
+/// What a call may use.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The workspace: where relative paths start and commands run.
+    pub cwd: PathBuf,
+    /// Asks the call to stop.
+    pub cancel: CancellationToken,
+    /// The session's id, told to child processes.
+    pub session_id: String,
+    /// Live output for a person.
+    pub output: Option<Arc<dyn OutputSink>>,
+}

@@ -1,0 +1,1 @@
+//! Which files a tool may touch: roots, protected paths, symlinks.

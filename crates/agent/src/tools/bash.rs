@@ -1,0 +1,1 @@
+//! bash: schema and text over [`process`](crate::process).

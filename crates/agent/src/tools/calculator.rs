@@ -1,0 +1,1 @@
+//! The smallest tool: arithmetic the model should not do in its head.

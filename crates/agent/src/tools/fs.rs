@@ -1,0 +1,1 @@
+//! read_file, write_file and edit_file.

@@ -1,0 +1,1 @@
+//! Keeps tool output inside a budget without hiding that something was cut.

@@ -1,0 +1,1 @@
+//! Decides what a turn does next: a state machine that never acts.

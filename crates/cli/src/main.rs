@@ -1,0 +1,3 @@
+//! The binary `anvil`: parse, run, exit.
+
+fn main() {}

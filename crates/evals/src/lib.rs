@@ -1,0 +1,1 @@
+//! Watches anvil from outside: the layering test lives in `tests/`.

@@ -1,0 +1,1 @@
+//! Turns stream events into a completion and refuses impossible orders.

@@ -1,0 +1,1 @@
+//! The only network code: client, deadlines, status check, body to server-sent events.

@@ -1,0 +1,27 @@
+//! Asks language models over their wire formats; knows providers and nothing else.
+//!
+//! A [`ChatRequest`] goes through a provider's `wire` half to JSON, through the one `http` door to
+//! the network, and comes back as bytes → [`sse`] events → the provider's `decode` half →
+//! [`StreamEvent`]s → [`builder`] → `Completion`. Everything but `http` is a pure function of its
+//! input and can be stepped by hand.
+
+pub mod builder;
+pub mod error;
+pub mod http;
+pub mod integrity;
+pub mod provider;
+pub mod providers;
+pub mod sse;
+pub mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod types;
+
+pub use error::LlmError;
+pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
+pub use provider::{EventStream, IdSource, Provider};
+pub use stream::{FinishReason, StreamEvent, Usage};
+pub use types::{
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,
+    WireKey,
+};

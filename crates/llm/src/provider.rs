@@ -1,0 +1,30 @@
+//! The seam between the agent and every model server.
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use futures::Stream;
+
+use crate::error::LlmError;
+use crate::stream::StreamEvent;
+use crate::types::ChatRequest;
+
+/// An answer as it arrives. It owns all it needs; dropping it closes the connection.
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, LlmError>> + Send>>;
+
+/// Makes the ids of calls that a server left unnamed. Handed in, so that decoders stay pure.
+pub type IdSource = Box<dyn FnMut() -> String + Send>;
+
+/// Something that answers a [`ChatRequest`]: a server, a script, or a wrapper around one.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// The name people configured it under.
+    fn name(&self) -> &str;
+
+    /// Sends the request and returns its answer as a stream.
+    ///
+    /// # Errors
+    /// What went wrong before the first byte of a successful answer; later faults arrive in the
+    /// stream, which ends after them.
+    async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError>;
+}

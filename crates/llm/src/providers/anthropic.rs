@@ -1,0 +1,4 @@
+//! The provider for this dialect: thin, over `wire` and `decode`.
+
+pub mod decode;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! Chat request to JSON; pure.

@@ -1,0 +1,4 @@
+//! One module a wire dialect; each is a thin provider over a pure `wire` and a pure `decode` half.
+
+pub mod anthropic;
+pub mod openai_chat;

@@ -1,0 +1,297 @@
+//! What a conversation consists of, as plain data that every provider shares.
+//!
+//! The names here are the stored format: a session written today must load in years. New fields are
+//! optional and omitted when empty.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks. System text travels beside the messages, tool results inside user messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The person, and the results of the tools that the assistant called.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// State that only the named provider understands and that goes back to it unchanged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderMeta {
+    /// The wire dialect that made the data, not the company that ran the server.
+    pub provider: String,
+    /// Verbatim content: a signature, an encrypted item, a whole block.
+    pub data: Value,
+}
+
+/// A picture as base64 text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageData {
+    /// A media type such as `image/png`.
+    pub media_type: String,
+    /// The bytes in standard base64 with padding.
+    pub data: String,
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentBlock {
+    /// Visible text, refusals included.
+    Text {
+        /// The text.
+        text: String,
+        /// Opaque state that arrived with exactly this block.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<ProviderMeta>,
+    },
+    /// A picture the user supplied.
+    Image(ImageData),
+    /// The model's reasoning or a summary of it; the text may be empty when only state was sent.
+    Reasoning {
+        /// Visible reasoning.
+        text: String,
+        /// Signature or encrypted content needed to replay the block.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<ProviderMeta>,
+    },
+    /// The model asks for a tool to be run.
+    ToolCall {
+        /// Unique in the whole transcript.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// A JSON object; a `Value::String` with the raw text when the model's JSON was broken.
+        arguments: Value,
+        /// Opaque state that belongs to the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<ProviderMeta>,
+    },
+    /// What a tool answered.
+    ToolResult {
+        /// The id of the call this answers.
+        call_id: String,
+        /// Text for the model.
+        content: String,
+        /// Whether the tool failed.
+        #[serde(default)]
+        is_error: bool,
+        /// Pictures the tool produced.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageData>,
+    },
+    /// A server-side block that only its own provider can read; kept and replayed verbatim.
+    Opaque {
+        /// The block.
+        meta: ProviderMeta,
+    },
+}
+
+impl ContentBlock {
+    /// A text block without provider state.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), meta: None }
+    }
+
+    /// A result without pictures.
+    pub fn tool_result(
+        call_id: impl Into<String>,
+        content: impl Into<String>,
+        is_error: bool,
+    ) -> Self {
+        Self::ToolResult {
+            call_id: call_id.into(),
+            content: content.into(),
+            is_error,
+            images: Vec::new(),
+        }
+    }
+
+    /// The block's name in the stored format, for messages about it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "text",
+            Self::Image(_) => "image",
+            Self::Reasoning { .. } => "reasoning",
+            Self::ToolCall { .. } => "tool_call",
+            Self::ToolResult { .. } => "tool_result",
+            Self::Opaque { .. } => "opaque",
+        }
+    }
+}
+
+/// A call as the agent wants to see it: borrowed from its block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ToolCallRef<'a> {
+    /// The call's id.
+    pub id: &'a str,
+    /// The tool's name.
+    pub name: &'a str,
+    /// The arguments as decoded.
+    pub arguments: &'a Value,
+}
+
+/// One turn of the dialogue.
+///
+/// A message remembers the bytes it was last written as for each wire dialect, so that a request of
+/// thousands of messages is joined from pieces instead of serialised again. Content is therefore
+/// reached through methods: changing it forgets those bytes.
+#[derive(Serialize, Deserialize)]
+pub struct Message {
+    role: Role,
+    content: Vec<ContentBlock>,
+    #[serde(skip)]
+    wire: WireCache,
+}
+
+impl Message {
+    /// A message of `content` in this order.
+    pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
+        Self { role, content, wire: WireCache::default() }
+    }
+
+    /// A user message of one text block.
+    pub fn user_text(text: impl Into<String>) -> Self {
+        Self::new(Role::User, vec![ContentBlock::text(text)])
+    }
+
+    /// An assistant message of one text block.
+    pub fn assistant_text(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, vec![ContentBlock::text(text)])
+    }
+
+    /// Who speaks.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The blocks in order.
+    pub fn content(&self) -> &[ContentBlock] {
+        &self.content
+    }
+
+    /// The blocks for change; the remembered wire bytes are forgotten.
+    pub fn content_mut(&mut self) -> &mut Vec<ContentBlock> {
+        self.wire = WireCache::default();
+        &mut self.content
+    }
+
+    /// All text blocks joined without a separator.
+    pub fn text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|block| match block {
+                ContentBlock::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The calls in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = ToolCallRef<'_>> {
+        self.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolCall { id, name, arguments, .. } => {
+                Some(ToolCallRef { id, name, arguments })
+            }
+            _ => None,
+        })
+    }
+
+    /// The message in the dialect `key`, written by `write` the first time it is asked for.
+    ///
+    /// `write` must depend on nothing but the content and what `key` stands for.
+    pub fn wire_bytes(&self, key: WireKey, write: impl FnOnce(&Self) -> Vec<u8>) -> Arc<[u8]> {
+        if let Some(bytes) = self.wire.get(key) {
+            return bytes;
+        }
+        let bytes: Arc<[u8]> = write(self).into();
+        self.wire.put(key, Arc::clone(&bytes));
+        bytes
+    }
+}
+
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        Self { role: self.role, content: self.content.clone(), wire: self.wire.clone() }
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role && self.content == other.content
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message").field("role", &self.role).field("content", &self.content).finish()
+    }
+}
+
+/// Names one way of writing a message: a dialect and the options that change its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireKey {
+    /// The wire dialect.
+    pub dialect: &'static str,
+    /// The options that change what is written for one message, as bits.
+    pub options: u32,
+}
+
+/// Bytes by dialect; one entry unless a conversation changed its provider.
+#[derive(Default)]
+struct WireCache(Mutex<Vec<(WireKey, Arc<[u8]>)>>);
+
+impl WireCache {
+    fn get(&self, key: WireKey) -> Option<Arc<[u8]>> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().find(|(known, _)| *known == key).map(|(_, bytes)| Arc::clone(bytes))
+    }
+
+    fn put(&self, key: WireKey, bytes: Arc<[u8]>) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|(known, _)| *known != key);
+        entries.push((key, bytes));
+    }
+}
+
+impl Clone for WireCache {
+    fn clone(&self) -> Self {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(Mutex::new(entries.clone()))
+    }
+}
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name it is called by.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of the arguments; the root is an object.
+    pub input_schema: Value,
+}
+
+/// Everything a provider needs for one answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The provider's own model id.
+    pub model: String,
+    /// System text, sent before the messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The dialogue; shared, because the same messages go out with every step.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools on offer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// The most tokens the answer may have; 0 leaves it to the server where the protocol allows.
+    pub max_tokens: u32,
+    /// Sampling temperature; absent means the server's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+}

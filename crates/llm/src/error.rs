@@ -23,10 +23,13 @@ pub enum LlmError {
     /// The server reported an error inside a stream whose status was 200.
     #[error("{kind}: {message}")]
     Api {
-        /// The server's own kind, such as `overloaded_error`.
+        /// The server's own kind, such as `overloaded_error`; the number as text when it named none.
         kind: String,
         /// Its message.
         message: String,
+        /// The HTTP status that the body of the error names, such as 502; gateways put one there
+        /// when their upstream failed, and it decides about a retry where the kind does not.
+        status: Option<u16>,
     },
     /// The server said something that the protocol does not allow.
     #[error("the server's answer could not be read: {0}")]

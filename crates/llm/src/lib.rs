@@ -5,6 +5,7 @@
 //! [`StreamEvent`]s → [`builder`] → `Completion`. Everything but `http` is a pure function of its
 //! input and can be stepped by hand.
 
+pub mod api_key;
 pub mod builder;
 pub mod error;
 pub mod http;
@@ -17,7 +18,8 @@ pub mod stream;
 pub mod testing;
 pub mod types;
 
-pub use error::LlmError;
+pub use api_key::ApiKey;
+pub use error::{Deadline, ErrorClass, LlmError};
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
 pub use provider::{EventStream, IdSource, Provider};
 pub use stream::{FinishReason, StreamEvent, Usage};

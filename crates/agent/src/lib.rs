@@ -10,6 +10,7 @@ pub mod event;
 pub mod permissions;
 pub mod process;
 pub mod registry;
+pub mod sanitize;
 pub mod secrets;
 pub mod session;
 pub mod tool;

@@ -231,6 +231,8 @@ mod breaks {
         check("agent/src/agent.rs", text, &["crates/agent/src/agent.rs:1: `std::fs::read`"]);
         check("agent/src/tools/access/open.rs", text, &[]);
         check("cli/src/history.rs", text, &[]);
+        let text = "fn f(p: &Path) {\n    p.exists();\n}";
+        check("agent/src/tools/bash.rs", text, &["crates/agent/src/tools/bash.rs:2: `.exists()`"]);
         check("llm/src/sse.rs", "use std::fs::*;", &["crates/llm/src/sse.rs:1: `std::fs::*`"]);
         check(
             "llm/src/sse.rs",
@@ -296,7 +298,15 @@ mod breaks {
         let one = |text, line, what| check(file, text, &[&says(line, what)]);
         one("\nfn f() { std::time::Instant::now(); }", 2, "`std::time::Instant::now`");
         one("use std::time::{Duration, SystemTime};", 1, "`std::time::SystemTime`");
-        one("fn f(p: &Path) -> bool {\n p.exists() }", 2, "`.exists()`");
+        one("fn f(t: T) -> Duration {\n t.elapsed() }", 2, "`.elapsed()`");
+        check(
+            file,
+            "fn f(p: &Path) -> bool { p.exists() }",
+            &[
+                &says(1, "`.exists()`"),
+                "crates/agent/src/turn.rs:1: `.exists()`: in the libraries only",
+            ],
+        );
         one("async fn f() {}", 1, "`async`");
         one("use tokio::sync::mpsc;", 1, "`tokio::sync::mpsc`");
         one("use std::time::*;", 1, "`std::time::*`");

@@ -18,6 +18,8 @@ pub(crate) struct Rule {
     pub(crate) paths: &'static [&'static str],
     /// Macros that offend.
     pub(crate) macros: &'static [&'static str],
+    /// Methods that offend.
+    pub(crate) methods: &'static [&'static str],
     /// Words that offend inside a string, in any case.
     pub(crate) texts: &'static [&'static str],
     /// Files that may.
@@ -56,6 +58,7 @@ pub(crate) const RULES: &[Rule] = &[
             "rustix::net",
         ],
         macros: &[],
+        methods: &[],
         texts: &[],
         doors: &["llm/src/http.rs"],
         exceptions: &[Exception {
@@ -80,6 +83,7 @@ pub(crate) const RULES: &[Rule] = &[
             "nix::spawn",
         ],
         macros: &[],
+        methods: &[],
         texts: &[],
         doors: &["agent/src/process.rs"],
         exceptions: &[],
@@ -89,6 +93,7 @@ pub(crate) const RULES: &[Rule] = &[
         within: &["llm/", "agent/"],
         paths: &["std::fs", "tokio::fs", "rustix::fs", "nix::fcntl", "nix::sys::stat", "tempfile"],
         macros: &[],
+        methods: FILE_METHODS,
         texts: &[],
         doors: &["agent/src/tools/access.rs"],
         exceptions: &[],
@@ -105,6 +110,7 @@ pub(crate) const RULES: &[Rule] = &[
             "tokio::io::stderr",
         ],
         macros: &["print", "println", "eprint", "eprintln", "dbg"],
+        methods: &[],
         texts: &[],
         doors: &[],
         exceptions: &[],
@@ -124,6 +130,7 @@ pub(crate) const RULES: &[Rule] = &[
             "dirs",
         ],
         macros: &[],
+        methods: &[],
         texts: &[],
         doors: &["cli/src/app.rs", "llm/src/config.rs", "agent/src/secrets.rs"],
         exceptions: &[],
@@ -133,6 +140,7 @@ pub(crate) const RULES: &[Rule] = &[
         within: &["llm/", "agent/"],
         paths: &["anyhow"],
         macros: &["anyhow", "bail"],
+        methods: &[],
         texts: &[],
         doors: &[],
         exceptions: &[],
@@ -142,6 +150,7 @@ pub(crate) const RULES: &[Rule] = &[
         within: ALL,
         paths: &[],
         macros: &[],
+        methods: &[],
         texts: &["anthropic", "openai", "ollama", "gemini", "openrouter", "deepseek"],
         doors: &[
             "llm/src/providers/",
@@ -168,8 +177,8 @@ const IMPURE_PATHS: &[&str] = &[
     "std::time::SystemTime",
 ];
 
-/// Methods of paths and clocks that look at the world.
-const IMPURE_METHODS: &[&str] = &[
+/// Methods of paths that look at the file system.
+const FILE_METHODS: &[&str] = &[
     "exists",
     "try_exists",
     "is_file",
@@ -180,7 +189,6 @@ const IMPURE_METHODS: &[&str] = &[
     "canonicalize",
     "read_link",
     "read_dir",
-    "elapsed",
 ];
 
 /// Crates that do no I/O by themselves. A [pure] file uses no other.
@@ -264,7 +272,9 @@ impl Judge<'_> {
     fn impurity(&self, file: &str, what: &What) -> Option<String> {
         let found = match what {
             What::Word(word) => format!("`{word}`"),
-            What::Method(name) if IMPURE_METHODS.contains(&name.as_str()) => format!("`.{name}()`"),
+            What::Method(name) if name == "elapsed" || FILE_METHODS.contains(&name.as_str()) => {
+                format!("`.{name}()`")
+            }
             What::Path(path) if self.is_impure(file, path) => format!("`{path}`"),
             What::Glob(path) if IMPURE_PATHS.iter().any(|impure| is_below(impure, path)) => {
                 format!("`{path}::*`")
@@ -333,9 +343,9 @@ impl Exception {
     pub(crate) fn allows(&self, what: &What) -> bool {
         match what {
             What::Path(path) => is_below(path, self.what),
-            What::Macro(name) => name == self.what,
+            What::Macro(name) | What::Method(name) => name == self.what,
             What::Text(text) => text.to_lowercase().contains(self.what),
-            What::Glob(_) | What::Method(_) | What::Word(_) => false,
+            What::Glob(_) | What::Word(_) => false,
         }
     }
 }
@@ -355,7 +365,8 @@ pub(crate) fn forbidden_by(rule: &Rule, what: &What) -> Option<String> {
             let lower = text.to_lowercase();
             rule.texts.iter().any(|word| lower.contains(word)).then(|| shortened(text))
         }
-        What::Method(_) | What::Word(_) => None,
+        What::Method(name) => rule.methods.contains(&name.as_str()).then(|| format!("`.{name}()`")),
+        What::Word(_) => None,
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use llm::ImageData;
-use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -130,14 +132,39 @@ fn parse<A: DeserializeOwned>(args: &Value) -> Result<A, ToolError> {
     A::deserialize(args).map_err(|error| ToolError::InvalidArgs(error.to_string()))
 }
 
-/// The schema of `A` without the keys that only tell a reader of files what it is.
+/// The schema of `A` as the model should see it: one self-contained object, without what is of use
+/// only to a reader of schema files. Every byte of it is sent with every request.
 fn schema_of<A: JsonSchema>() -> Value {
-    let mut schema = schemars::schema_for!(A).to_value();
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.transforms.push(Box::new(RecursiveTransform(leave_out_the_obvious)));
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     if let Some(root) = schema.as_object_mut() {
-        root.remove("$schema");
-        root.remove("title");
+        // The description of the whole is the tool's own.
+        for key in ["$schema", "title", "description"] {
+            root.remove(key);
+        }
     }
     schema
+}
+
+/// Drops widths of numbers and the null that an absent optional field may also be written as.
+fn leave_out_the_obvious(schema: &mut Schema) {
+    schema.remove("format");
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
 }
 
 /// What a call gave back.
@@ -268,4 +295,53 @@ pub struct ToolContext {
     pub session_id: String,
     /// Live output for a person.
     pub output: Option<Arc<dyn OutputSink>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Sample {
+        /// How many.
+        count: Option<u32>,
+        /// Which way.
+        order: Option<Order>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Order {
+        Up,
+        Down,
+    }
+
+    #[test]
+    fn a_schema_is_one_object_without_references_titles_or_nulls() {
+        insta::assert_json_snapshot!(schema_of::<Sample>(), @r#"
+        {
+          "type": "object",
+          "additionalProperties": false,
+          "properties": {
+            "count": {
+              "type": "integer",
+              "description": "How many.",
+              "minimum": 0
+            },
+            "order": {
+              "type": "string",
+              "enum": [
+                "up",
+                "down"
+              ],
+              "description": "Which way."
+            }
+          }
+        }
+        "#);
+    }
 }

@@ -1,0 +1,79 @@
+//! Names that carry authority, compared the way the laxest file system would. [pure]
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Whether a name is `.git` for some file system.
+pub fn is_git(name: &OsStr) -> bool {
+    authority(name) == Some(".git")
+}
+
+/// `.git` or `.anvil`, when `name` is one of them for some file system.
+pub(super) fn authority(name: &OsStr) -> Option<&'static str> {
+    let folded = fold(name);
+    [".git", ".anvil"].into_iter().find(|held| folded == *held)
+}
+
+/// Whether `path` is `folder` or lies below it, without regard to letter case.
+pub(super) fn lies_under(path: &Path, folder: &Path) -> bool {
+    let mut parts = path.components();
+    folder.components().all(|held| {
+        parts.next().is_some_and(|part| fold(part.as_os_str()) == fold(held.as_os_str()))
+    })
+}
+
+/// A name as a file system sees it that ignores letter case, the invisible characters that HFS+
+/// skips, and the dots and blanks at the end that Windows file systems drop.
+fn fold(name: &OsStr) -> Cow<'_, str> {
+    let name = name.to_string_lossy();
+    let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    let (lead, rest) = name.split_at(usize::from(name.starts_with('.')));
+    if !rest.is_empty() && rest.bytes().all(plain) {
+        return name;
+    }
+    let visible: String = name.chars().filter(|&c| !is_ignorable(c)).collect();
+    let lower = visible.to_lowercase();
+    let end = lower.trim_end_matches(['.', ' ']).len().max(lead.len());
+    Cow::Owned(lower[..end.min(lower.len())].to_owned())
+}
+
+/// Characters that HFS+ leaves out when it compares names (Apple TN1150).
+fn is_ignorable(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, want: Option<&str>) {
+        assert_eq!(authority(OsStr::new(name)), want, "{name:?}");
+    }
+
+    #[test]
+    fn authority_is_recognised_in_every_spelling_some_file_system_accepts() {
+        check(".git", Some(".git"));
+        check(".GIT", Some(".git"));
+        check(".g\u{200c}it", Some(".git"));
+        check(".git.", Some(".git"));
+        check(".Git ", Some(".git"));
+        check(".Anvil", Some(".anvil"));
+    }
+
+    #[test]
+    fn names_that_only_resemble_authority_are_ordinary() {
+        for name in [".gitignore", ".github", "git", "x.git", "\u{ff0e}anvil", ".", "..", " "] {
+            check(name, None);
+        }
+    }
+
+    #[test]
+    fn a_sibling_with_a_longer_name_does_not_lie_under() {
+        assert!(lies_under(Path::new("/h/.Config/x"), Path::new("/h/.config")));
+        assert!(lies_under(Path::new("/h/.config"), Path::new("/h/.config")));
+        assert!(!lies_under(Path::new("/h/.config-old/x"), Path::new("/h/.config")));
+        assert!(!lies_under(Path::new("/h"), Path::new("/h/.config")));
+    }
+}

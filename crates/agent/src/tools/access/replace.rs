@@ -1,0 +1,384 @@
+//! Replaces a file by a complete new one, or leaves everything as it was.
+//!
+//! The new content is written beside the old file, without a name where the system has unnamed files,
+//! reaches the disk, gets the old permission bits and only then takes the name. A crash, a kill or a
+//! full disk leaves the old file, and on Linux not even a stray temporary one. Between the last look
+//! at the old content and the renaming some microseconds remain in which another program's change
+//! would be lost; no portable call closes them.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::open::{self, OpenError};
+use crate::tools::tracker::{Digest, Hasher};
+
+/// What must be at the place when the new file takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Absent,
+    /// A file with this content.
+    Content(Digest),
+}
+
+/// What a replacement met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// Further names (hard links) of the old file. They keep the old content.
+    pub other_links: u64,
+}
+
+/// Why nothing was replaced.
+#[derive(Debug)]
+pub(super) enum ReplaceError {
+    Changed,
+    Exists,
+    Open(OpenError),
+}
+
+impl<E: Into<OpenError>> From<E> for ReplaceError {
+    fn from(error: E) -> Self {
+        Self::Open(error.into())
+    }
+}
+
+/// Puts `content` at `real`.
+pub(super) fn replace(
+    real: &Path,
+    content: &[u8],
+    expect: Expect,
+) -> Result<Replaced, ReplaceError> {
+    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+        return Err(OpenError::Directory.into());
+    };
+    let name = Path::new(name);
+    match expect {
+        Expect::Absent => create(parent, name, content),
+        Expect::Content(digest) => overwrite(&open::folder(parent)?, name, content, digest),
+    }
+}
+
+fn create(parent: &Path, name: &Path, content: &[u8]) -> Result<Replaced, ReplaceError> {
+    let mut made = MadeFolders::default();
+    let folder = made.open_or_make(parent)?;
+    // The mode that any new file gets; the system takes the umask off.
+    let mut draft = Draft::new(&folder, Mode::from_raw_mode(0o666))?;
+    draft.fill(content)?;
+    draft.publish_new(name)?;
+    made.keep();
+    Ok(Replaced { other_links: 0 })
+}
+
+fn overwrite(
+    folder: &OwnedFd,
+    name: &Path,
+    content: &[u8],
+    expected: Digest,
+) -> Result<Replaced, ReplaceError> {
+    let old = open_expected(folder, name)?;
+    // Renaming needs no right to the file itself, so a read-only file would otherwise be replaced.
+    rustix::fs::accessat(folder, name, Access::WRITE_OK, AtFlags::empty())?;
+    let mut draft = Draft::new(folder, Mode::RUSR | Mode::WUSR)?;
+    draft.fill(content)?;
+    let metadata = old.metadata()?;
+    draft.take_over_owner_and_mode(metadata.uid(), metadata.gid(), metadata.mode())?;
+    if hash(open_expected(folder, name)?)? != expected {
+        return Err(ReplaceError::Changed);
+    }
+    draft.publish_over(name)?;
+    Ok(Replaced { other_links: metadata.nlink().saturating_sub(1) })
+}
+
+/// Opens the file that is to be replaced; one that is gone has changed.
+fn open_expected(folder: &OwnedFd, name: &Path) -> Result<File, ReplaceError> {
+    open::regular_in(folder, name).map_err(|error| match error {
+        OpenError::Io(io) if io.kind() == io::ErrorKind::NotFound => ReplaceError::Changed,
+        other => ReplaceError::Open(other),
+    })
+}
+
+fn hash(mut file: File) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hasher.finish()),
+            read => hasher.update(&piece[..read]),
+        }
+    }
+}
+
+/// Folders made on the way to a new file; taken away again unless the file comes to be.
+#[derive(Default)]
+struct MadeFolders(Vec<(OwnedFd, PathBuf)>);
+
+impl MadeFolders {
+    fn open_or_make(&mut self, path: &Path) -> io::Result<OwnedFd> {
+        match open::folder(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                    return Err(error);
+                };
+                let parent = self.open_or_make(parent)?;
+                match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => {
+                        let folder = open::subfolder(&parent, Path::new(name));
+                        self.0.push((parent, name.into()));
+                        folder
+                    }
+                    Err(Errno::EXIST) => open::subfolder(&parent, Path::new(name)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.iter().rev() {
+            // Fails for a folder that somebody has put something into meanwhile, which then stays.
+            if let Err(error) = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+                tracing::debug!(folder = %name.display(), %error, "a new folder stays");
+            }
+        }
+    }
+}
+
+/// A file in the making: unnamed where possible, else under a name nobody else has.
+struct Draft<'f> {
+    folder: &'f OwnedFd,
+    file: File,
+    name: Option<PathBuf>,
+}
+
+impl<'f> Draft<'f> {
+    fn new(folder: &'f OwnedFd, mode: Mode) -> io::Result<Self> {
+        if let Some(file) = unnamed(folder, mode)? {
+            return Ok(Self { folder, file, name: None });
+        }
+        let name = fresh_name();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(folder, &name, flags, mode)?);
+        Ok(Self { folder, file, name: Some(name) })
+    }
+
+    fn fill(&mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)?;
+        self.file.sync_all()
+    }
+
+    /// Never wider than the old file was: with another group, the group's rights shrink to everybody's.
+    /// Set-user-id and set-group-id bits are dropped, as they are by writing to a file in place.
+    fn take_over_owner_and_mode(&self, uid: u32, gid: u32, mode: u32) -> io::Result<()> {
+        let ours = self.file.metadata()?;
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        let mut mode = mode & 0o777;
+        if ours.uid() != uid.as_raw() || ours.gid() != gid.as_raw() {
+            // An ordinary user may give a file to a group of his but not to another user.
+            let given = rustix::fs::fchown(&self.file, Some(uid), Some(gid)).is_ok()
+                || rustix::fs::fchown(&self.file, None, Some(gid)).is_ok();
+            if !given {
+                mode &= !0o070 | ((mode & 0o007) << 3);
+            }
+        }
+        // st_mode's type differs between systems; the nine bits fit any.
+        Ok(rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode as _))?)
+    }
+
+    /// Takes a name that must be free.
+    fn publish_new(mut self, name: &Path) -> Result<(), ReplaceError> {
+        match self.name.take() {
+            None => match self.link(name) {
+                Err(Errno::EXIST) => Err(ReplaceError::Exists),
+                linked => Ok(linked?),
+            },
+            Some(own) => {
+                // A hard link refuses an existing name, which renaming would replace.
+                let linked =
+                    rustix::fs::linkat(self.folder, &own, self.folder, name, AtFlags::empty());
+                self.name = Some(own);
+                match linked {
+                    Err(Errno::EXIST) => Err(ReplaceError::Exists),
+                    // File systems without hard links.
+                    Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => self.publish_over(name),
+                    linked => Ok(linked?),
+                }
+            }
+        }
+    }
+
+    /// Takes a name from the file that has it.
+    fn publish_over(mut self, name: &Path) -> Result<(), ReplaceError> {
+        let own = match self.name.clone() {
+            Some(own) => own,
+            None => {
+                let own = fresh_name();
+                self.link(&own)?;
+                self.name = Some(own.clone());
+                own
+            }
+        };
+        rustix::fs::renameat(self.folder, &own, self.folder, name)?;
+        self.name = None;
+        Ok(())
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn link(&self, name: &Path) -> rustix::io::Result<()> {
+        use std::os::fd::AsRawFd as _;
+
+        // The way of open(2), O_TMPFILE; linking by descriptor alone needs a capability.
+        let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::linkat(rustix::fs::CWD, unnamed, self.folder, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn link(&self, _name: &Path) -> rustix::io::Result<()> {
+        Err(Errno::OPNOTSUPP)
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // The error that led here is the one that is reported.
+            if let Err(error) = rustix::fs::unlinkat(self.folder, name, AtFlags::empty()) {
+                tracing::warn!(file = %name.display(), %error, "a temporary file stays behind");
+            }
+        }
+    }
+}
+
+/// An unnamed file in `folder`, or none where the system or the file system has no such thing.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn unnamed(folder: &OwnedFd, mode: Mode) -> io::Result<Option<File>> {
+    // Naming it later goes through /proc, which a bare chroot may lack.
+    if !Path::new("/proc/self/fd").exists() {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::openat(folder, ".", flags, mode) {
+        Ok(fd) => Ok(Some(File::from(fd))),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn unnamed(_folder: &OwnedFd, _mode: Mode) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Short enough for any file system, whatever the length of the target's name.
+fn fresh_name() -> PathBuf {
+    PathBuf::from(format!(".anvil-{}.tmp", uuid::Uuid::new_v4().simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A draft as systems without unnamed files have it.
+    fn named_draft(folder: &OwnedFd) -> Draft<'_> {
+        let name = fresh_name();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR).unwrap();
+        Draft { folder, file: File::from(file), name: Some(name) }
+    }
+
+    #[test]
+    fn both_kinds_of_draft_take_a_free_name_and_refuse_a_taken_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let folder = open::folder(&real).unwrap();
+        for (draft, name) in
+            [(Draft::new(&folder, Mode::RUSR).unwrap(), "a"), (named_draft(&folder), "b")]
+        {
+            let mut draft = draft;
+            draft.fill(b"new").unwrap();
+            draft.publish_new(Path::new(name)).unwrap();
+            assert_eq!(fs::read(real.join(name)).unwrap(), b"new");
+        }
+        for draft in [Draft::new(&folder, Mode::RUSR).unwrap(), named_draft(&folder)] {
+            let error = draft.publish_new(Path::new("a")).unwrap_err();
+            assert!(matches!(error, ReplaceError::Exists), "{error:?}");
+        }
+        assert_eq!(names(&real), ["a", "b"], "nothing else is left");
+    }
+
+    #[test]
+    fn both_kinds_of_draft_replace_and_leave_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let folder = open::folder(&real).unwrap();
+        for draft in [Draft::new(&folder, Mode::RUSR).unwrap(), named_draft(&folder)] {
+            fs::write(real.join("a"), "old").unwrap();
+            let mut draft = draft;
+            draft.fill(b"new").unwrap();
+            draft.publish_over(Path::new("a")).unwrap();
+            assert_eq!(fs::read(real.join("a")).unwrap(), b"new");
+        }
+        drop(named_draft(&folder));
+        drop(Draft::new(&folder, Mode::RUSR).unwrap());
+        assert_eq!(names(&real), ["a"]);
+    }
+
+    #[test]
+    fn a_draft_is_private_until_it_has_the_old_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open::folder(&dir.path().canonicalize().unwrap()).unwrap();
+        let draft = Draft::new(&folder, Mode::RUSR | Mode::WUSR).unwrap();
+        let mode = |draft: &Draft<'_>| draft.file.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&draft) & 0o077, 0);
+        let ours = draft.file.metadata().unwrap();
+        draft.take_over_owner_and_mode(ours.uid(), ours.gid(), 0o104_751).unwrap();
+        assert_eq!(mode(&draft), 0o751);
+    }
+
+    #[test]
+    fn folders_made_for_a_file_that_fails_are_taken_away_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let name = "n".repeat(300);
+        let error = replace(&real.join("a/b").join(name), b"x", Expect::Absent).unwrap_err();
+        assert!(matches!(error, ReplaceError::Open(OpenError::Io(_))), "{error:?}");
+        assert!(names(&real).is_empty());
+    }
+
+    #[test]
+    fn a_change_after_the_read_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().canonicalize().unwrap().join("a");
+        fs::write(&file, "theirs").unwrap();
+        let expect = Expect::Content(Digest::of(b"as read"));
+        assert!(matches!(replace(&file, b"ours", expect), Err(ReplaceError::Changed)));
+        assert_eq!(fs::read(&file).unwrap(), b"theirs");
+        fs::remove_file(&file).unwrap();
+        assert!(matches!(replace(&file, b"ours", expect), Err(ReplaceError::Changed)));
+        assert!(names(file.parent().unwrap()).is_empty());
+    }
+}

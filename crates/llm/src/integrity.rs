@@ -11,6 +11,9 @@ use crate::types::{ContentBlock, Message, Role};
 /// A broken rule, with the place where it broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntegrityError {
+    /// There is nothing to answer.
+    #[error("it has no messages")]
+    Empty,
     /// The dialogue opens with the assistant.
     #[error("message 0 is from the assistant; the first message must be from the user")]
     FirstNotUser,
@@ -236,5 +239,152 @@ pub fn validate_transcript<M: AsRef<Message>>(
 impl AsRef<Message> for Message {
     fn as_ref(&self) -> &Message {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// One message in short: who speaks, which ids are called, which are answered.
+    type Turn<'a> = (Role, &'a [&'a str], &'a [&'a str]);
+
+    const U: Role = Role::User;
+    const A: Role = Role::Assistant;
+
+    fn message(turn: &Turn<'_>) -> Message {
+        let (role, calls, results) = *turn;
+        let calls = calls.iter().map(|id| ContentBlock::ToolCall {
+            id: (*id).to_owned(),
+            name: "t".to_owned(),
+            arguments: json!({}),
+            meta: None,
+        });
+        let results = results.iter().map(|id| ContentBlock::tool_result(*id, "ok", false));
+        Message::new(role, calls.chain(results).chain([ContentBlock::text("x")]).collect())
+    }
+
+    fn validate(turns: &[Turn<'_>], tail: Tail) -> Result<(), IntegrityError> {
+        let messages: Vec<Message> = turns.iter().map(message).collect();
+        validate_transcript(&messages, tail)
+    }
+
+    #[track_caller]
+    fn passes(turns: &[Turn<'_>]) {
+        assert_eq!(validate(turns, Tail::Settled), Ok(()));
+    }
+
+    #[track_caller]
+    fn fails(turns: &[Turn<'_>], want: IntegrityError) {
+        assert_eq!(validate(turns, Tail::Settled), Err(want));
+    }
+
+    #[test]
+    fn the_user_speaks_first() {
+        passes(&[(U, &[], &[])]);
+        fails(&[(A, &[], &[])], IntegrityError::FirstNotUser);
+    }
+
+    #[test]
+    fn roles_alternate() {
+        passes(&[(U, &[], &[]), (A, &[], &[]), (U, &[], &[])]);
+        let again = |message, role| IntegrityError::RolesDoNotAlternate { message, role };
+        fails(&[(U, &[], &[]), (U, &[], &[])], again(1, U));
+        fails(&[(U, &[], &[]), (A, &[], &[]), (A, &[], &[])], again(2, A));
+    }
+
+    #[test]
+    fn every_call_is_answered_in_the_next_message() {
+        passes(&[(U, &[], &[]), (A, &["a", "b"], &[]), (U, &[], &["b", "a"])]);
+        let unanswered = IntegrityError::UnansweredCall { message: 1, id: "b".into() };
+        fails(&[(U, &[], &[]), (A, &["a", "b"], &[]), (U, &[], &["a"])], unanswered);
+    }
+
+    #[test]
+    fn no_call_is_answered_twice() {
+        let twice = IntegrityError::DuplicateResult { message: 2, id: "a".into() };
+        fails(&[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &["a", "a"])], twice);
+    }
+
+    #[test]
+    fn a_result_answers_a_call_of_the_message_before_it() {
+        let orphan = |message, id: &str| IntegrityError::OrphanResult { message, id: id.into() };
+        fails(&[(U, &[], &["a"])], orphan(0, "a"));
+        fails(&[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &["a", "b"])], orphan(2, "b"));
+        let late: &[Turn<'_>] =
+            &[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &["a"]), (A, &[], &[]), (U, &[], &["a"])];
+        fails(late, orphan(4, "a"));
+    }
+
+    #[test]
+    fn call_ids_are_unique_in_one_message_and_across_steps() {
+        passes(&[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &["a"]), (A, &[], &[])]);
+        let twice = |message| IntegrityError::DuplicateCall { message, id: "a".into() };
+        fails(&[(U, &[], &[]), (A, &["a", "a"], &[]), (U, &[], &["a"])], twice(1));
+        let later: &[Turn<'_>] = &[
+            (U, &[], &[]),
+            (A, &["a"], &[]),
+            (U, &[], &["a"]),
+            (A, &["a"], &[]),
+            (U, &[], &["a"]),
+        ];
+        fails(later, twice(3));
+    }
+
+    #[test]
+    fn an_id_is_never_empty() {
+        let empty = |message, kind| IntegrityError::EmptyId { message, kind };
+        fails(&[(U, &[], &[]), (A, &[""], &[])], empty(1, "tool_call"));
+        fails(&[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &[""])], empty(2, "tool_result"));
+    }
+
+    #[test]
+    fn a_block_in_the_wrong_role_fails_even_when_the_ids_match() {
+        let wrong =
+            |message, role, kind| IntegrityError::WrongRole { message, role, kind, id: "a".into() };
+        fails(&[(U, &["a"], &[]), (A, &[], &["a"])], wrong(0, U, "tool_call"));
+        fails(&[(U, &[], &[]), (A, &["a"], &["a"])], wrong(1, A, "tool_result"));
+        fails(&[(U, &[], &[]), (A, &["b"], &[]), (U, &["a"], &["b"])], wrong(2, U, "tool_call"));
+    }
+
+    #[test]
+    fn a_pending_tail_is_legal_only_while_the_tools_run() {
+        let asked: &[Turn<'_>] = &[(U, &[], &[]), (A, &["a"], &[])];
+        assert_eq!(validate(asked, Tail::MayBePending), Ok(()));
+        fails(asked, IntegrityError::UnansweredCall { message: 1, id: "a".into() });
+        passes(&[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &["a"])]);
+    }
+
+    #[test]
+    fn only_the_last_message_may_be_pending() {
+        let skipped: &[Turn<'_>] = &[(U, &[], &[]), (A, &["a"], &[]), (U, &[], &[])];
+        assert_eq!(
+            validate(skipped, Tail::MayBePending),
+            Err(IntegrityError::UnansweredCall { message: 1, id: "a".into() })
+        );
+    }
+
+    #[test]
+    fn a_refused_message_changes_nothing() {
+        let mut checker = TranscriptChecker::default();
+        checker.push(&message(&(U, &[], &[]))).unwrap();
+        checker.push(&message(&(A, &["a"], &[]))).unwrap();
+        assert!(checker.push(&message(&(U, &[], &["b"]))).is_err());
+        assert!(checker.push(&message(&(A, &["c"], &[]))).is_err());
+        assert_eq!(checker.pending(), ["a"]);
+        assert!(checker.knows_call("a") && !checker.knows_call("c"));
+        checker.push(&message(&(U, &[], &["a"]))).unwrap();
+        assert_eq!(checker.finish(Tail::Settled), Ok(()));
+    }
+
+    #[test]
+    fn an_error_names_the_message_the_kind_and_the_id() {
+        let error = validate(&[(U, &["a"], &[])], Tail::Settled).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "message 0 (User) contains a tool_call block ('a'), which only the other role may send"
+        );
     }
 }

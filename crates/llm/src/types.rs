@@ -295,3 +295,111 @@ pub struct ChatRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn meta(data: Value) -> Option<ProviderMeta> {
+        Some(ProviderMeta { provider: "some-dialect".into(), data })
+    }
+
+    fn picture() -> ImageData {
+        ImageData { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }
+    }
+
+    fn every_block() -> Message {
+        Message::new(
+            Role::Assistant,
+            vec![
+                ContentBlock::text("plain"),
+                ContentBlock::Text { text: "signed".into(), meta: meta(json!({"sig": "c2ln"})) },
+                ContentBlock::Image(picture()),
+                ContentBlock::Reasoning { text: "hm".into(), meta: None },
+                ContentBlock::Reasoning { text: String::new(), meta: meta(json!("ZW5j")) },
+                ContentBlock::ToolCall {
+                    id: "c1".into(),
+                    name: "ls".into(),
+                    arguments: json!({"path": ".", "all": true}),
+                    meta: None,
+                },
+                ContentBlock::ToolCall {
+                    id: "c2".into(),
+                    name: "ls".into(),
+                    arguments: Value::String("{\"path".into()),
+                    meta: meta(json!([1, 2])),
+                },
+                ContentBlock::tool_result("c1", "two files", false),
+                ContentBlock::ToolResult {
+                    call_id: "c2".into(),
+                    content: "no".into(),
+                    is_error: true,
+                    images: vec![picture()],
+                },
+                ContentBlock::Opaque { meta: meta(json!({"type": "search"})).unwrap() },
+            ],
+        )
+    }
+
+    #[test]
+    fn a_message_of_every_block_keeps_its_stored_form_and_loads_as_it_was() {
+        let message = every_block();
+        insta::assert_json_snapshot!(message);
+        let stored = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&stored).unwrap(), message);
+    }
+
+    #[test]
+    fn what_is_absent_is_left_out_of_the_stored_form() {
+        let blocks = vec![
+            ContentBlock::text("t"),
+            ContentBlock::Reasoning { text: "r".into(), meta: None },
+            ContentBlock::tool_result("c1", "ok", false),
+        ];
+        assert_eq!(
+            serde_json::to_value(Message::new(Role::User, blocks)).unwrap(),
+            json!({"role": "user", "content": [
+                {"type": "text", "text": "t"},
+                {"type": "reasoning", "text": "r"},
+                {"type": "tool_result", "call_id": "c1", "content": "ok", "is_error": false},
+            ]})
+        );
+        assert_eq!(
+            serde_json::to_value(ChatRequest::default()).unwrap(),
+            json!({"model": "", "messages": [], "max_tokens": 0})
+        );
+    }
+
+    #[test]
+    fn an_older_form_without_the_later_fields_loads() {
+        let stored =
+            r#"{"role":"user","content":[{"type":"tool_result","call_id":"c1","content":"ok"}]}"#;
+        let message: Message = serde_json::from_str(stored).unwrap();
+        assert_eq!(message.content(), [ContentBlock::tool_result("c1", "ok", false)]);
+    }
+
+    #[test]
+    fn text_and_calls_are_found_among_other_blocks() {
+        let message = every_block();
+        assert_eq!(message.text(), "plainsigned");
+        let calls: Vec<_> = message.tool_calls().map(|call| (call.id, call.name)).collect();
+        assert_eq!(calls, [("c1", "ls"), ("c2", "ls")]);
+    }
+
+    #[test]
+    fn a_message_is_written_once_for_each_dialect_until_it_changes() {
+        let key = |options| WireKey { dialect: "d", options };
+        let mut message = Message::user_text("a");
+        let written = |message: &Message, options, bytes: &[u8]| {
+            message.wire_bytes(key(options), |_| bytes.to_vec()).to_vec()
+        };
+        assert_eq!(written(&message, 0, b"first"), b"first");
+        assert_eq!(written(&message, 0, b"again"), b"first");
+        assert_eq!(written(&message, 1, b"other"), b"other");
+        assert_eq!(written(&message.clone(), 0, b"copy"), b"first");
+        message.content_mut().push(ContentBlock::text("b"));
+        assert_eq!(written(&message, 0, b"new"), b"new");
+    }
+}

@@ -2,3 +2,6 @@
 
 pub mod anthropic;
 pub mod openai_chat;
+mod pieces;
+
+pub use pieces::CallIds;

@@ -1,4 +1,5 @@
 //! The provider for this dialect: thin, over `wire` and `decode`.
 
 pub mod decode;
+pub mod options;
 pub mod wire;

@@ -1,0 +1,195 @@
+//! What the writers of all dialects share: a body joined from remembered pieces, ids that a server
+//! accepts, and stand-ins for what a wire format cannot say.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Number, Value, json};
+
+use crate::types::Message;
+
+/// Stands in a message of which nothing is left on this wire (reasoning of another provider, blank
+/// text). An empty message is refused everywhere; leaving the message out would put two messages of
+/// one role beside each other, which strict chat templates refuse.
+pub(crate) const NOTHING_TO_SHOW: &str = "(no visible content)";
+
+/// Writes `head` with the messages as its last field: `{…head…,"messages":[…]}`.
+///
+/// Messages come last, so that one request is nearly a prefix of the next. `piece` gives each
+/// message's bytes, remembered since it was first written: a request of thousands of messages costs
+/// a copy, not a serialisation.
+pub(crate) fn join_body(
+    head: &impl Serialize,
+    messages: &[Arc<Message>],
+    lead: Option<Vec<u8>>,
+    piece: impl Fn(&Message) -> Arc<[u8]>,
+) -> Vec<u8> {
+    let mut head = to_json(head);
+    debug_assert!(head.len() > 2, "the head has at least the model");
+    head.pop();
+    let pieces: Vec<Arc<[u8]>> = messages.iter().map(|message| piece(message)).collect();
+    let lead = lead.unwrap_or_default();
+    let parts =
+        || [&lead[..]].into_iter().chain(pieces.iter().map(|p| &p[..])).filter(|p| !p.is_empty());
+
+    const OPEN: &[u8] = br#","messages":["#;
+    const CLOSE: &[u8] = b"]}";
+    let commas = parts().count().saturating_sub(1);
+    let size = parts().map(<[u8]>::len).sum::<usize>() + commas;
+    let mut body = Vec::with_capacity(head.len() + OPEN.len() + size + CLOSE.len());
+    body.extend_from_slice(&head);
+    body.extend_from_slice(OPEN);
+    for (at, part) in parts().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(part);
+    }
+    body.extend_from_slice(CLOSE);
+    body
+}
+
+/// Serialises our own wire types, which have only string keys and no failing writer.
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("wire types have string keys and write to memory")
+}
+
+/// The same as a value.
+pub(crate) fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("wire types have string keys")
+}
+
+/// A temperature as a server should read it: 0.7, not 0.699999988079071, and no NaN.
+pub(crate) fn temperature(told: Option<f32>) -> Option<Number> {
+    told?.to_string().parse().ok().and_then(Number::from_f64)
+}
+
+/// A call's arguments as the object that every server wants.
+///
+/// Text that never became JSON goes back inside an object: servers parse the arguments of earlier
+/// calls, and a transcript that holds one they cannot parse could never be sent again.
+pub(crate) fn arguments(arguments: &Value) -> Cow<'_, Value> {
+    match arguments {
+        Value::Object(_) => Cow::Borrowed(arguments),
+        broken => Cow::Owned(json!({ "unparsed_arguments": broken })),
+    }
+}
+
+/// Which call ids a server accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallIds {
+    /// Any text of at most 40 characters, the limit of the original Chat Completions service.
+    #[default]
+    UpTo40,
+    /// Letters, digits, `_` and `-`.
+    WordCharacters,
+    /// Exactly nine letters or digits.
+    NineAlphanumeric,
+}
+
+impl CallIds {
+    /// The id as this server accepts it: itself where it can be, else a stand-in that depends on
+    /// nothing but the id, so that a call and its result agree wherever they stand.
+    pub(crate) fn map(self, id: &str) -> Cow<'_, str> {
+        const LONGEST: usize = 40;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let fits = match self {
+            Self::UpTo40 => id.chars().nth(LONGEST).is_none(),
+            Self::WordCharacters => id.chars().all(is_word),
+            Self::NineAlphanumeric => {
+                id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            }
+        };
+        if fits && !id.is_empty() {
+            return Cow::Borrowed(id);
+        }
+        let hash = hash(id);
+        Cow::Owned(match self {
+            Self::NineAlphanumeric => base36(hash, 9),
+            // A readable start, and a hash that keeps two ids with the same start apart.
+            Self::UpTo40 | Self::WordCharacters => {
+                let word: String =
+                    id.chars().take(26).map(|c| if is_word(c) { c } else { '_' }).collect();
+                format!("{word}_{}", base36(hash, 13))
+            }
+        })
+    }
+}
+
+/// FNV-1a: not secret, only the same everywhere and for ever, because ids are part of a cached
+/// prompt.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+fn base36(mut number: u64, digits: usize) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut out = vec![b'0'; digits];
+    for digit in out.iter_mut().rev() {
+        *digit = DIGITS[(number % 36) as usize];
+        number /= 36;
+    }
+    out.into_iter().map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_a_server_accepts_stays_as_it_is() {
+        assert_eq!(CallIds::WordCharacters.map("toolu_01-aB"), "toolu_01-aB");
+        assert_eq!(CallIds::UpTo40.map("functions.bash:0"), "functions.bash:0");
+        assert_eq!(CallIds::NineAlphanumeric.map("abcDEF123"), "abcDEF123");
+    }
+
+    #[test]
+    fn a_foreign_id_becomes_an_accepted_one_and_always_the_same() {
+        let mapped = CallIds::WordCharacters.map("functions.bash:0");
+        assert_eq!(mapped, "functions_bash_0_1waaatgzhligk");
+        assert_eq!(mapped, CallIds::WordCharacters.map("functions.bash:0"));
+        let long = "chatcmpl-tool-0123456789abcdef0123456789abcdef";
+        let mapped = CallIds::UpTo40.map(long);
+        assert!(mapped.len() <= 40 && mapped.starts_with("chatcmpl-tool-"), "{mapped}");
+        let nine = CallIds::NineAlphanumeric.map("call_abc");
+        assert!(nine.len() == 9 && nine.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{nine}");
+    }
+
+    #[test]
+    fn ids_that_differ_only_at_their_end_stay_apart() {
+        for rule in [CallIds::UpTo40, CallIds::WordCharacters, CallIds::NineAlphanumeric] {
+            let start = "a.".repeat(40);
+            assert_ne!(rule.map(&format!("{start}1")), rule.map(&format!("{start}2")));
+        }
+        assert_ne!(CallIds::WordCharacters.map("a:b"), CallIds::WordCharacters.map("a.b"));
+    }
+
+    #[test]
+    fn an_empty_body_field_is_joined_without_stray_commas() {
+        let head = json!({"model": "m"});
+        let none = join_body(&head, &[], None, |_| Arc::from([]));
+        assert_eq!(String::from_utf8(none).unwrap(), r#"{"model":"m","messages":[]}"#);
+        let two = [Arc::new(Message::user_text("a")), Arc::new(Message::user_text("b"))];
+        let body = join_body(&head, &two, Some(b"0".to_vec()), |_| Arc::from(*b"1"));
+        assert_eq!(String::from_utf8(body.clone()).unwrap(), r#"{"model":"m","messages":[0,1,1]}"#);
+        assert_eq!(body.capacity(), body.len());
+    }
+
+    #[test]
+    fn a_temperature_reads_as_it_was_written() {
+        assert_eq!(temperature(Some(0.7)).unwrap().to_string(), "0.7");
+        assert_eq!(temperature(Some(f32::NAN)), None);
+        assert_eq!(temperature(None), None);
+    }
+
+    #[test]
+    fn arguments_that_never_became_an_object_go_back_inside_one() {
+        let broken = Value::String("{\"a\": ".into());
+        assert_eq!(*arguments(&broken), json!({"unparsed_arguments": "{\"a\": "}));
+        let whole = json!({"a": 1});
+        assert!(matches!(arguments(&whole), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,301 @@
+//! For arbitrary transcripts: the body that is sent is the request that was meant, and the checker
+//! accepts exactly what keeps the rules.
+
+use std::sync::Arc;
+
+use llm::providers::CallIds;
+use llm::providers::anthropic;
+use llm::providers::openai_chat::{
+    self,
+    options::{ChatOptions, ReasoningReplay},
+};
+use llm::{
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, Tail, ToolSpec,
+    TranscriptChecker, validate_transcript,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Text with everything that JSON has to escape.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just(" \n".to_owned()),
+        "[ -~\\x00-\\x1f\u{e9}\u{1f980}\u{2028}\u{ffff}]{0,12}"
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 8.0)),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::from),
+            vec(("[a-z]{0,3}", inner), 0..3)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn meta() -> impl Strategy<Value = ProviderMeta> {
+    let data = prop_oneof![
+        Just(json!({"type": "thinking", "signature": "c2ln"})),
+        Just(json!({"type": "redacted_thinking", "data": "ZW5j"})),
+        Just(json!({"field": "reasoning_content"})),
+        Just(json!({"field": "reasoning", "reasoning_details": [{"index": 0}]})),
+        value(),
+    ];
+    let provider = prop_oneof![Just("anthropic"), Just("openai-chat"), Just("gemini")];
+    (provider, data).prop_map(|(provider, data)| ProviderMeta { provider: provider.into(), data })
+}
+
+fn image() -> impl Strategy<Value = ImageData> {
+    "[A-Za-z0-9+/]{0,8}".prop_map(|data| ImageData { media_type: "image/png".into(), data })
+}
+
+fn id() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z0-9_]{1,9}", "[ -~]{1,60}"]
+}
+
+fn block() -> impl Strategy<Value = ContentBlock> {
+    prop_oneof![
+        (text(), option::of(meta())).prop_map(|(text, meta)| ContentBlock::Text { text, meta }),
+        image().prop_map(ContentBlock::Image),
+        (text(), option::of(meta()))
+            .prop_map(|(text, meta)| ContentBlock::Reasoning { text, meta }),
+        (id(), "[a-z_]{1,8}", value(), option::of(meta())).prop_map(
+            |(id, name, arguments, meta)| ContentBlock::ToolCall { id, name, arguments, meta }
+        ),
+        (id(), text(), any::<bool>(), vec(image(), 0..3)).prop_map(
+            |(call_id, content, is_error, images)| ContentBlock::ToolResult {
+                call_id,
+                content,
+                is_error,
+                images
+            }
+        ),
+        meta().prop_map(|meta| ContentBlock::Opaque { meta }),
+    ]
+}
+
+fn message() -> impl Strategy<Value = Arc<Message>> {
+    let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
+    (role, vec(block(), 0..5)).prop_map(|(role, content)| Arc::new(Message::new(role, content)))
+}
+
+/// A dialogue that keeps the rules up to one place, where it may break one.
+fn dialogue() -> impl Strategy<Value = Vec<Arc<Message>>> {
+    let step = (vec(id(), 0..3), 0..12_usize);
+    vec(step, 0..4).prop_map(|steps| {
+        let mut messages = vec![Arc::new(Message::user_text("go"))];
+        for (number, (ids, fault)) in steps.into_iter().enumerate() {
+            let ids: Vec<String> = ids.iter().map(|id| format!("{id}.{}", number / 2)).collect();
+            let calls = ids.iter().map(|id| ContentBlock::ToolCall {
+                id: id.clone(),
+                name: "t".into(),
+                arguments: json!({}),
+                meta: None,
+            });
+            let results = ids.iter().map(|id| ContentBlock::tool_result(id, "ok", false));
+            let mut results: Vec<ContentBlock> = results.collect();
+            match fault {
+                0 => drop(results.pop()),
+                1 => results.extend(results.first().cloned()),
+                2 => results.push(ContentBlock::tool_result("stray", "", false)),
+                _ => {}
+            }
+            messages.push(Arc::new(Message::new(Role::Assistant, calls.collect())));
+            messages.push(Arc::new(Message::new(Role::User, results)));
+        }
+        messages
+    })
+}
+
+prop_compose! {
+    fn request()(
+        model in text(),
+        system in option::of(text()),
+        messages in vec(message(), 0..6),
+        tools in vec((text(), value()), 0..3),
+        max_tokens in 0..9_000_u32,
+        temperature in option::of(0.0..2.0_f32),
+    ) -> ChatRequest {
+        let spec = |(description, input_schema)| {
+            ToolSpec { name: "t".into(), description, input_schema }
+        };
+        let tools = tools.into_iter().map(spec).collect();
+        ChatRequest { model, system, messages, tools, max_tokens, temperature }
+    }
+}
+
+fn options() -> impl Strategy<Value = ChatOptions> {
+    let reasoning = prop_oneof![
+        Just(ReasoningReplay::None),
+        Just(ReasoningReplay::AsReceived),
+        Just(ReasoningReplay::ReasoningContent),
+        Just(ReasoningReplay::Reasoning),
+        Just(ReasoningReplay::ReasoningDetails),
+    ];
+    let ids = prop_oneof![
+        Just(CallIds::UpTo40),
+        Just(CallIds::WordCharacters),
+        Just(CallIds::NineAlphanumeric)
+    ];
+    (any::<bool>(), reasoning, ids).prop_map(|(legacy_max_tokens, reasoning, call_ids)| {
+        ChatOptions { legacy_max_tokens, reasoning, call_ids }
+    })
+}
+
+/// The bytes say exactly what the value says, and waste no memory.
+fn check(req: &ChatRequest, options: ChatOptions) -> Result<(), TestCaseError> {
+    let body = anthropic::wire::body(req);
+    prop_assert_eq!(body.capacity(), body.len());
+    prop_assert_eq!(parse(&body), anthropic::wire::to_wire(req));
+    let body = openai_chat::wire::body(req, options);
+    prop_assert_eq!(body.capacity(), body.len());
+    prop_assert_eq!(parse(&body), openai_chat::wire::to_wire(req, options));
+    Ok(())
+}
+
+fn parse(body: &[u8]) -> Value {
+    serde_json::from_slice(body).expect("a body is JSON")
+}
+
+proptest! {
+    #[test]
+    fn the_joined_body_is_the_request_also_after_the_transcript_grew(
+        mut req in request(),
+        more in vec(message(), 0..4),
+        options in options(),
+    ) {
+        check(&req, options)?;
+        for message in more {
+            req.messages.push(message);
+            check(&req, options)?;
+        }
+    }
+
+    #[test]
+    fn a_changed_message_is_sent_as_it_is_now(
+        mut req in request(),
+        extra in block(),
+        options in options(),
+    ) {
+        check(&req, options)?;
+        if let Some(last) = req.messages.last_mut() {
+            Arc::make_mut(last).content_mut().push(extra);
+        }
+        check(&req, options)?;
+    }
+
+    #[test]
+    fn no_message_is_sent_empty(req in request(), options in options()) {
+        let sent = anthropic::wire::to_wire(&req);
+        let messages = sent["messages"].as_array().expect("a list");
+        prop_assert_eq!(messages.len(), req.messages.len());
+        for message in messages {
+            prop_assert!(message["content"].as_array().is_some_and(|blocks| !blocks.is_empty()));
+        }
+        let sent = openai_chat::wire::to_wire(&req, options);
+        for message in sent["messages"].as_array().expect("a list") {
+            let calls = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
+            prop_assert!(calls || !message["content"].is_null());
+        }
+    }
+
+    #[test]
+    fn a_call_and_its_result_keep_one_id_and_two_calls_keep_two(
+        ids in proptest::collection::hash_set(id(), 1..5),
+        options in options(),
+    ) {
+        let ids = Vec::from_iter(ids);
+        let calls = ids.iter().map(|id| ContentBlock::ToolCall {
+            id: id.clone(), name: "t".into(), arguments: json!({}), meta: None,
+        });
+        let results = ids.iter().map(|id| ContentBlock::tool_result(id, "ok", false));
+        let messages = vec![
+            Arc::new(Message::new(Role::Assistant, calls.collect())),
+            Arc::new(Message::new(Role::User, results.collect())),
+        ];
+        let req = ChatRequest { messages, ..ChatRequest::default() };
+        let ids_at = |list: &Value, field: &str| -> Vec<Value> {
+            list.as_array().expect("a list").iter().map(|item| item[field].clone()).collect()
+        };
+
+        let sent = anthropic::wire::to_wire(&req);
+        let called = ids_at(&sent["messages"][0]["content"], "id");
+        prop_assert_eq!(&called, &ids_at(&sent["messages"][1]["content"], "tool_use_id"));
+        prop_assert_eq!(distinct(&called), ids.len());
+
+        let sent = openai_chat::wire::to_wire(&req, options);
+        let called = ids_at(&sent["messages"][0]["tool_calls"], "id");
+        let answers = Value::from(sent["messages"].as_array().expect("a list")[1..].to_vec());
+        prop_assert_eq!(&called, &ids_at(&answers, "tool_call_id"));
+        prop_assert_eq!(distinct(&called), ids.len());
+    }
+
+    #[test]
+    fn a_transcript_is_accepted_exactly_when_it_keeps_every_rule(
+        messages in prop_oneof![dialogue(), vec(message(), 0..4)],
+    ) {
+        let mut checker = TranscriptChecker::default();
+        let step_by_step = messages.iter().try_for_each(|message| checker.push(message));
+        for tail in [Tail::Settled, Tail::MayBePending] {
+            let want = keeps_the_rules(&messages, tail);
+            prop_assert_eq!(validate_transcript(&messages, tail).is_ok(), want);
+            let incremental = step_by_step.clone().and_then(|()| checker.finish(tail));
+            prop_assert_eq!(incremental.is_ok(), want);
+        }
+    }
+
+    #[test]
+    fn a_stored_message_loads_as_it_was(message in message()) {
+        let stored = serde_json::to_string(&*message).expect("a message has a stored form");
+        let loaded: Message = serde_json::from_str(&stored).expect("its own form loads");
+        prop_assert_eq!(&loaded, &*message);
+    }
+}
+
+/// The rules of a legal dialogue, each looked up in the whole transcript without any state.
+fn keeps_the_rules(messages: &[Arc<Message>], tail: Tail) -> bool {
+    let calls = |message: &Message| -> Vec<String> {
+        message.tool_calls().map(|call| call.id.to_owned()).collect()
+    };
+    let results = |message: &Message| -> Vec<String> {
+        let id = |block: &ContentBlock| match block {
+            ContentBlock::ToolResult { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        };
+        message.content().iter().filter_map(id).collect()
+    };
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids
+    };
+    let all: Vec<String> = messages.iter().flat_map(|message| calls(message)).collect();
+    let unique = all.iter().collect::<std::collections::HashSet<_>>().len() == all.len();
+    let named = all.iter().all(|id| !id.is_empty());
+    let roles = messages.iter().enumerate().all(|(at, message)| {
+        let turn = if at % 2 == 0 { Role::User } else { Role::Assistant };
+        let own = message.role() == Role::User || results(message).is_empty();
+        let other = message.role() == Role::Assistant || calls(message).is_empty();
+        message.role() == turn && own && other
+    });
+    let answered = (0..messages.len()).all(|at| {
+        let asked = at.checked_sub(1).map(|before| calls(&messages[before])).unwrap_or_default();
+        messages[at].role() == Role::Assistant || sorted(asked) == sorted(results(&messages[at]))
+    });
+    let open = messages.last().is_some_and(|last| !calls(last).is_empty());
+    unique && named && roles && answered && (tail == Tail::MayBePending || !open)
+}
+
+fn distinct(ids: &[Value]) -> usize {
+    ids.iter().map(Value::to_string).collect::<std::collections::HashSet<_>>().len()
+}

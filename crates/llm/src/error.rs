@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::api_key::ApiKey;
 use crate::integrity::IntegrityError;
+use crate::sse::SseError;
 
 pub use answer::ErrorAnswer;
 use answer::clean;
@@ -68,6 +69,12 @@ pub enum LlmError {
     /// The transcript is not legal and was not sent.
     #[error("the conversation is not valid and was not sent: {0}")]
     Transcript(#[from] IntegrityError),
+}
+
+impl From<SseError> for LlmError {
+    fn from(error: SseError) -> Self {
+        Self::Decode(error.to_string())
+    }
 }
 
 /// The three waits of a request, each with a limit of its own.

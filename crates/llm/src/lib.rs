@@ -19,9 +19,10 @@ pub mod testing;
 pub mod types;
 
 pub use api_key::ApiKey;
+pub use builder::{Completion, MessageBuilder};
 pub use error::{Deadline, ErrorClass, LlmError};
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
-pub use provider::{EventStream, IdSource, Provider};
+pub use provider::{EventStream, IdSource, Provider, collect};
 pub use stream::{FinishReason, StreamEvent, Usage};
 pub use types::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,

@@ -3,8 +3,9 @@
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 
+use crate::builder::{Completion, MessageBuilder};
 use crate::error::LlmError;
 use crate::stream::StreamEvent;
 use crate::types::ChatRequest;
@@ -27,4 +28,17 @@ pub trait Provider: Send + Sync {
     /// What went wrong before the first byte of a successful answer; later faults arrive in the
     /// stream, which ends after them.
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError>;
+}
+
+/// Reads an answer to its end.
+///
+/// # Errors
+/// The stream's own error, an order of events that no answer can have, or `UnexpectedEof` when the
+/// stream ends without `Finish`.
+pub async fn collect(mut stream: EventStream) -> Result<Completion, LlmError> {
+    let mut builder = MessageBuilder::default();
+    while let Some(event) = stream.next().await {
+        builder.push(&event?)?;
+    }
+    builder.finish()
 }

@@ -1,6 +1,10 @@
 //! One module a wire dialect; each is a thin provider over a pure `wire` and a pure `decode` half.
 
 pub mod anthropic;
+mod call_ids;
+pub mod fault;
+mod held;
+mod loose;
 pub mod openai_chat;
 mod pieces;
 

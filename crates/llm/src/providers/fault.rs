@@ -1,0 +1,205 @@
+//! Reads the errors that servers put into an answer whose status was 200; pure.
+//!
+//! The shapes differ: `{type, message}` at Anthropic, `{message, type, param, code}` at OpenAI, a
+//! number as `code` at OpenRouter and Google, plain text at small servers, the fields without an
+//! envelope under `event: error`.
+
+use serde_json::Value;
+
+use crate::error::LlmError;
+
+/// The longest message that is kept, in characters.
+const MESSAGE_CHARS: usize = 1_000;
+
+/// How much of an unreadable answer is quoted, in characters.
+const QUOTE_CHARS: usize = 200;
+
+/// The error of an event or a body that holds one, whatever its envelope.
+pub(super) fn from_json(json: &str) -> LlmError {
+    match serde_json::from_str::<Value>(json) {
+        Ok(body) => from_value(&body),
+        Err(_) => api("error".to_owned(), json, None),
+    }
+}
+
+fn from_value(body: &Value) -> LlmError {
+    let inner = match &body["error"] {
+        Value::Null => body,
+        error => error,
+    };
+    // xAI and some local servers put text under `error` and a code beside it.
+    let fields = if inner.is_object() { inner } else { body };
+    let status = ["code", "status_code", "status"].iter().find_map(|name| status(&fields[*name]));
+    let kind = ["code", "type", "status"]
+        .iter()
+        .filter_map(|name| fields[*name].as_str())
+        .find(|kind| !kind.is_empty() && kind.parse::<u64>().is_err())
+        .map(str::to_owned)
+        .or_else(|| status.map(|status| status.to_string()))
+        .unwrap_or_else(|| "error".to_owned());
+    api(kind, &message(inner, fields), status)
+}
+
+fn api(kind: String, message: &str, status: Option<u16>) -> LlmError {
+    LlmError::Api { kind, message: start(message, MESSAGE_CHARS), status }
+}
+
+/// A number, or a number as text, that can be an HTTP status.
+fn status(value: &Value) -> Option<u16> {
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (100..600).contains(status))
+}
+
+fn message(inner: &Value, fields: &Value) -> String {
+    let text = ["message", "detail", "error_description"]
+        .iter()
+        .find_map(|name| fields[*name].as_str())
+        .or_else(|| inner.as_str())
+        .filter(|text| !text.is_empty());
+    let Some(text) = text else { return inner.to_string() };
+    // OpenRouter's own message is "Provider returned error"; the reason is what the provider said.
+    match fields["metadata"]["raw"].as_str() {
+        Some(raw) if !raw.is_empty() => format!("{text}: {raw}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether a successful answer of this media type is an event stream.
+///
+/// Servers forget the header or say `text/plain` and stream all the same; a page or a JSON document
+/// is never a stream.
+pub fn is_event_stream(content_type: Option<&str>) -> bool {
+    let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+    let media_type = media_type.trim().to_ascii_lowercase();
+    !(media_type == "text/html"
+        || media_type == "application/xhtml+xml"
+        || media_type == "application/json"
+        || media_type.ends_with("+json"))
+}
+
+/// The error for a successful answer that is not an event stream, from the start of its body.
+///
+/// A JSON body with an error in it gives that error; anything else is quoted.
+pub fn not_an_event_stream(content_type: Option<&str>, body: &[u8]) -> LlmError {
+    if let Ok(value) = serde_json::from_slice::<Value>(body)
+        && !value["error"].is_null()
+    {
+        return from_value(&value);
+    }
+    let media_type = content_type.unwrap_or("an unnamed type");
+    let body = String::from_utf8_lossy(body);
+    let words: Vec<&str> = body.split_whitespace().collect();
+    LlmError::Decode(format!(
+        "expected an event stream but got {media_type}; check the base URL. It begins: {}",
+        start(&words.join(" "), QUOTE_CHARS)
+    ))
+}
+
+/// The error for an event whose JSON is broken.
+pub(super) fn unreadable(json: &str, error: &serde_json::Error) -> LlmError {
+    LlmError::Decode(format!("an event is not valid JSON ({error}): {}", start(json, QUOTE_CHARS)))
+}
+
+/// The first `chars` characters of `text`, marked when something follows them.
+fn start(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, kind: &str, message: &str, status: Option<u16>) {
+        match from_json(json) {
+            LlmError::Api { kind: got_kind, message: got_message, status: got_status } => {
+                let got = (got_kind.as_str(), got_message.as_str(), got_status);
+                assert_eq!(got, (kind, message, status), "{json}");
+            }
+            other => panic!("{json}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_known_shape_gives_its_kind_message_and_status() {
+        check(
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "overloaded_error",
+            "Overloaded",
+            None,
+        );
+        check(
+            r#"{"error":{"message":"no","type":"invalid_request_error","param":null,"code":"bad"}}"#,
+            "bad",
+            "no",
+            None,
+        );
+        check(
+            r#"{"error":{"message":"busy","type":"server_error","code":503}}"#,
+            "server_error",
+            "busy",
+            Some(503),
+        );
+        check(r#"{"error":{"code":429,"message":"slow"}}"#, "429", "slow", Some(429));
+        check(
+            r#"{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}"#,
+            "RESOURCE_EXHAUSTED",
+            "slow",
+            Some(429),
+        );
+        check(r#"{"message":"boom","code":500}"#, "500", "boom", Some(500));
+        check(r#"{"code":"no such model","error":"gone"}"#, "no such model", "gone", None);
+        check(r#"{"error":"model runner has stopped"}"#, "error", "model runner has stopped", None);
+        check(r#"{"detail":"Unauthorized"}"#, "error", "Unauthorized", None);
+        check(
+            r#"{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"down"}}}"#,
+            "502",
+            "Provider returned error: down",
+            Some(502),
+        );
+        check(r#"{"error":{"code":7}}"#, "error", r#"{"code":7}"#, None);
+        check("plain words", "error", "plain words", None);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let LlmError::Api { message, .. } =
+            from_json(&format!(r#"{{"error":"{}"}}"#, "é".repeat(5_000)))
+        else {
+            panic!("not an api error")
+        };
+        assert_eq!(message.chars().count(), MESSAGE_CHARS + 1);
+        assert!(message.ends_with("é…"));
+    }
+
+    #[test]
+    fn a_page_or_a_document_is_no_stream_and_a_missing_header_may_be_one() {
+        for (content_type, want) in [
+            (Some("text/event-stream"), true),
+            (Some("text/event-stream; charset=utf-8"), true),
+            (Some("text/plain"), true),
+            (None, true),
+            (Some("Text/HTML; charset=utf-8"), false),
+            (Some("application/json"), false),
+            (Some("application/problem+json"), false),
+        ] {
+            assert_eq!(is_event_stream(content_type), want, "{content_type:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_quoted_and_a_json_error_is_read() {
+        let page = not_an_event_stream(Some("text/html"), b"<h1>\n  Gate\xffway</h1>");
+        assert_eq!(
+            page.to_string(),
+            "the server's answer could not be read: expected an event stream but got text/html; \
+             check the base URL. It begins: <h1> Gate\u{fffd}way</h1>"
+        );
+        let document =
+            not_an_event_stream(Some("application/json"), br#"{"error":{"message":"bad key"}}"#);
+        assert!(matches!(document, LlmError::Api { message, .. } if message == "bad key"));
+    }
+}

@@ -72,9 +72,12 @@ fn source_files() -> BTreeSet<String> {
     files
 }
 
+fn read_text(file: &str) -> String {
+    fs::read_to_string(root().join("crates").join(file)).unwrap()
+}
+
 fn read_source(file: &str) -> Source {
-    let text = fs::read_to_string(root().join("crates").join(file)).unwrap();
-    Source::read(&text).unwrap_or_else(|error| panic!("crates/{file}: {error}"))
+    Source::read(&read_text(file)).unwrap_or_else(|error| panic!("crates/{file}: {error}"))
 }
 
 /// Where a module that `file` declares may live.
@@ -119,11 +122,27 @@ fn every_source_keeps_to_its_room() {
 #[test]
 fn every_source_file_is_on_the_page() {
     let page = the_page();
-    let missing = source_files().into_iter().filter(|file| !page.contains_key(file)).map(|file| {
+    let sources = shipped_sources().into_iter().map(|(file, _)| file);
+    let missing = sources.filter(|file| !page.contains_key(file)).map(|file| {
         let text = "is missing in docs/architecture.md: say there what it is for".to_owned();
         Offence { file, line: 1, text }
     });
     assert_none(&missing.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_that_calls_itself_pure_is_marked_on_the_page() {
+    let page = the_page();
+    let unmarked = source_files().into_iter().filter(|file| {
+        let head = read_text(file);
+        let mut head = head.lines().take_while(|line| line.starts_with("//!"));
+        head.any(|line| line.contains("[pure]")) && page.get(file).is_some_and(|entry| !entry.pure)
+    });
+    let offences = unmarked.map(|file| {
+        let text = "calls itself [pure], and docs/architecture.md does not".to_owned();
+        Offence { file, line: 1, text }
+    });
+    assert_none(&offences.collect::<Vec<_>>());
 }
 
 #[test]

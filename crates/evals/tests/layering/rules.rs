@@ -191,12 +191,14 @@ const FILE_METHODS: &[&str] = &[
     "read_dir",
 ];
 
-/// Crates that do no I/O by themselves. A [pure] file uses no other.
+/// Crates, or the part of a crate, that do no I/O by themselves. A [pure] file uses no other.
 const PURE_CRATES: &[&str] = &[
     "base64",
     "bytes",
     "globset",
     "httpdate",
+    "ignore::Error",
+    "ignore::gitignore",
     "llm",
     "memchr",
     "regex",
@@ -286,8 +288,8 @@ impl Judge<'_> {
 
     fn is_impure(&self, file: &str, path: &str) -> bool {
         let first = path.split("::").next().unwrap_or_default();
-        let is_impure_crate =
-            self.crates.iter().any(|name| name == first) && !PURE_CRATES.contains(&first);
+        let is_impure_crate = self.crates.iter().any(|name| name == first)
+            && !PURE_CRATES.iter().any(|pure| is_below(path, pure));
         is_impure_crate
             || IMPURE_PATHS.iter().any(|impure| is_below(path, impure))
             || self.sibling(file, path).is_some_and(|sibling| {

@@ -1,1 +1,309 @@
 //! Carries out what [`turn`](crate::turn) decides: the only place where a decision meets the world.
+
+mod batch;
+mod sample;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use llm::{ContentBlock, IntegrityError, LlmError, Message, Provider, Usage};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::approval::Approver;
+use crate::event::{
+    Accounting, AgentEvent, ErrorInfo, EventSender, TurnOutcome, TurnSummary, TurnUsage,
+};
+use crate::permissions::Policy;
+use crate::registry::ToolRegistry;
+use crate::session::{AddUserError, Session};
+use crate::turn::{Input, Next, Turn};
+
+/// Version of the event format, told in `session_started`.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Which model is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRef {
+    /// How people write it: `provider:model-id`.
+    pub label: String,
+    /// The provider's own id, sent in each request.
+    pub id: String,
+    /// The most tokens one answer may have.
+    pub max_tokens: u32,
+}
+
+/// Limits and texts of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Most model requests in one turn.
+    pub max_steps: u32,
+    /// Longest wall time of one turn.
+    pub max_wall_time: Option<Duration>,
+    /// System text.
+    pub system: Option<String>,
+}
+
+/// What an [`Agent`] is made of.
+pub struct AgentParts {
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// Which of its models.
+    pub model: ModelRef,
+    /// The tools on offer.
+    pub tools: ToolRegistry,
+    /// What runs without asking.
+    pub policy: Policy,
+    /// Who is asked.
+    pub approver: Arc<dyn Approver>,
+    /// Who watches.
+    pub events: EventSender,
+    /// The workspace.
+    pub cwd: PathBuf,
+    /// The session's id.
+    pub session_id: String,
+    /// Limits and texts.
+    pub config: AgentConfig,
+}
+
+/// A conversation with a model that can act.
+pub struct Agent {
+    provider: Arc<dyn Provider>,
+    model: ModelRef,
+    tools: ToolRegistry,
+    policy: Policy,
+    approver: Arc<dyn Approver>,
+    events: EventSender,
+    cwd: PathBuf,
+    session_id: String,
+    config: AgentConfig,
+    session: Session,
+}
+
+/// Why a turn failed. The same words are in its `turn_finished` event.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The input cannot be sent.
+    #[error(transparent)]
+    Input(#[from] AddUserError),
+    /// The model could not be asked, or its answer could not be used.
+    #[error(transparent)]
+    Model(#[from] LlmError),
+    /// An answer or a batch of results would have made the transcript illegal.
+    #[error("the answer does not fit the conversation: {0}")]
+    Transcript(#[from] IntegrityError),
+}
+
+impl AgentError {
+    /// The error as events and JSON output show it.
+    pub fn info(&self) -> ErrorInfo {
+        let kind = match self {
+            Self::Input(_) => "usage",
+            Self::Model(error) => error.kind(),
+            Self::Transcript(_) => "transcript",
+        };
+        ErrorInfo { kind: kind.to_owned(), message: self.to_string() }
+    }
+}
+
+impl Agent {
+    /// An agent with an empty transcript.
+    pub fn new(parts: AgentParts) -> Self {
+        let session = Session::new(
+            parts.model.id.clone(),
+            parts.config.system.clone(),
+            parts.tools.specs(),
+            parts.model.max_tokens,
+        );
+        Self {
+            provider: parts.provider,
+            model: parts.model,
+            tools: parts.tools,
+            policy: parts.policy,
+            approver: parts.approver,
+            events: parts.events,
+            cwd: parts.cwd,
+            session_id: parts.session_id,
+            config: parts.config,
+            session,
+        }
+    }
+
+    /// The event that opens a run.
+    pub fn session_started(&self) -> AgentEvent {
+        AgentEvent::SessionStarted {
+            schema_version: SCHEMA_VERSION,
+            model: self.model.label.clone(),
+            cwd: self.cwd.display().to_string(),
+            tools: self.tools.names().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The dialogue so far; always legal.
+    pub fn transcript(&self) -> &[Arc<Message>] {
+        self.session.messages()
+    }
+
+    /// The model that answers.
+    pub fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    /// Forgets the dialogue.
+    pub fn clear(&mut self) {
+        self.session.clear();
+    }
+
+    /// Continues the dialogue with another model. State that only the old provider understands
+    /// stays in the transcript and is left out of what the new one is sent.
+    pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: ModelRef) {
+        self.session.set_model(model.id.clone(), model.max_tokens);
+        self.provider = provider;
+        self.model = model;
+    }
+
+    /// Runs one turn to its end and reports everything on the way, `turn_finished` last.
+    ///
+    /// Cancelling `cancel` ends it within the time its tools need to clean up. The transcript is legal
+    /// afterwards whatever happened. Dropping the future stops the tools but sends no
+    /// `turn_finished`, and leaves the transcript waiting for results: cancel instead.
+    ///
+    /// # Errors
+    /// What made the outcome [`TurnOutcome::Failed`].
+    pub async fn run_turn(
+        &mut self,
+        input: Vec<ContentBlock>,
+        cancel: CancellationToken,
+    ) -> Result<TurnOutcome, AgentError> {
+        let mut run = Run::new(self.config.max_steps, &cancel, self.config.max_wall_time);
+        let mut next = match self.session.add_user(input) {
+            Ok(()) => run.turn.next(&Input::Prompt),
+            Err(error) => run.fail(error.into()),
+        };
+        let outcome = loop {
+            next = match next {
+                Next::Sample { step } => self.sample(step, &mut run).await,
+                Next::RunBatch => self.run_batch(&mut run).await,
+                Next::Finish(outcome) => break outcome,
+            };
+        };
+        self.events.send_now(AgentEvent::TurnFinished(run.summary(outcome, &self.model.label)));
+        match run.error {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
+    }
+
+    /// Queues an event, but never lets a stuck watcher hold up a cancelled turn.
+    async fn emit(&self, event: AgentEvent, run: &Run) {
+        if run.cancel.is_cancelled() {
+            self.events.send_now(event);
+            return;
+        }
+        tokio::select! {
+            () = self.events.send(event.clone()) => {}
+            () = run.cancel.cancelled() => self.events.send_now(event),
+        }
+    }
+}
+
+/// What one turn gathers on its way.
+struct Run {
+    turn: Turn,
+    cancel: CancellationToken,
+    clock: Clock,
+    started: Instant,
+    usage: Usage,
+    is_counted: bool,
+    answer: String,
+    error: Option<AgentError>,
+}
+
+impl Run {
+    fn new(max_steps: u32, cancel: &CancellationToken, limit: Option<Duration>) -> Self {
+        let cancel = cancel.child_token();
+        Self {
+            turn: Turn::new(max_steps),
+            clock: Clock::start(limit, &cancel),
+            cancel,
+            started: Instant::now(),
+            usage: Usage::default(),
+            is_counted: true,
+            answer: String::new(),
+            error: None,
+        }
+    }
+
+    fn fail(&mut self, error: AgentError) -> Next {
+        self.error = Some(error);
+        self.turn.next(&Input::SampleFailed)
+    }
+
+    /// What to tell the turn when its token fired.
+    fn stopped(&self) -> Input {
+        if self.clock.has_run_out() { Input::OutOfTime } else { Input::Cancelled }
+    }
+
+    /// Adds what one request cost; a request that told nothing makes the sum a lower bound.
+    fn count(&mut self, usage: Option<&Usage>) {
+        match usage {
+            Some(usage) if usage.input.is_some() && usage.output.is_some() => self.usage.add(usage),
+            partial => {
+                self.is_counted = false;
+                self.usage.add(partial.unwrap_or(&Usage::default()));
+            }
+        }
+    }
+
+    fn summary(&mut self, outcome: TurnOutcome, model: &str) -> TurnSummary {
+        let is_reported = self.is_counted && self.turn.steps() > 0;
+        TurnSummary {
+            outcome,
+            text: std::mem::take(&mut self.answer),
+            model: model.to_owned(),
+            steps: self.turn.steps(),
+            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            usage: TurnUsage {
+                counts: self.usage,
+                accounting: if is_reported { Accounting::Reported } else { Accounting::Unknown },
+            },
+            cost_usd: None,
+            verification: None,
+            error: self.error.as_ref().map(AgentError::info),
+        }
+    }
+}
+
+/// The wall-time limit of a turn: cancels its token when the time is over.
+struct Clock {
+    has_run_out: Arc<AtomicBool>,
+    _stop: Option<DropGuard>,
+}
+
+impl Clock {
+    fn start(limit: Option<Duration>, cancel: &CancellationToken) -> Self {
+        let has_run_out = Arc::new(AtomicBool::new(false));
+        let stop = limit.map(|limit| {
+            let stop = CancellationToken::new();
+            let (flag, stopped, cancel) = (Arc::clone(&has_run_out), stop.clone(), cancel.clone());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = stopped.cancelled() => {}
+                    // A turn stopped by a person before its time is not one that ran out of it.
+                    () = cancel.cancelled() => {}
+                    () = tokio::time::sleep(limit) => {
+                        flag.store(true, Ordering::SeqCst);
+                        cancel.cancel();
+                    }
+                }
+            });
+            stop.drop_guard()
+        });
+        Self { has_run_out, _stop: stop }
+    }
+
+    fn has_run_out(&self) -> bool {
+        self.has_run_out.load(Ordering::SeqCst)
+    }
+}

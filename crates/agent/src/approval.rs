@@ -1,4 +1,7 @@
-//! Who is asked when a call needs a person's word, and the two who always answer the same.
+//! Who is asked when a call needs a person's word, and those who answer without one.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -26,11 +29,13 @@ pub enum ApprovalDecision {
     Allow,
     /// Run it, and do not ask again for the same kind of call in this session.
     AllowForSession,
-    /// Do not run it; the text reaches the model.
+    /// Do not run it; the person's words reach the model.
     Deny {
-        /// The person's words, or the way forward.
+        /// What the person said to it.
         feedback: Option<String>,
     },
+    /// Do not run it: there is nobody to ask.
+    Unattended,
 }
 
 /// The sentence a headless run gives the model and the log when something needs approval.
@@ -71,6 +76,34 @@ impl Approver for DenyAll {
         _req: ApprovalRequest,
         _cancel: &CancellationToken,
     ) -> ApprovalDecision {
-        ApprovalDecision::Deny { feedback: Some(HEADLESS_DENIAL.to_owned()) }
+        ApprovalDecision::Unattended
+    }
+}
+
+/// Gives prepared answers in order and keeps what it was asked; denies when they run out.
+#[derive(Debug, Default)]
+pub struct ScriptedApprover {
+    answers: Mutex<VecDeque<ApprovalDecision>>,
+    asked: Mutex<Vec<ApprovalRequest>>,
+}
+
+impl ScriptedApprover {
+    /// An approver with these answers.
+    pub fn new(answers: impl IntoIterator<Item = ApprovalDecision>) -> Self {
+        Self { answers: Mutex::new(answers.into_iter().collect()), asked: Mutex::default() }
+    }
+
+    /// What it was asked so far.
+    pub fn asked(&self) -> Vec<ApprovalRequest> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Approver for ScriptedApprover {
+    async fn approve(&self, req: ApprovalRequest, _cancel: &CancellationToken) -> ApprovalDecision {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(req);
+        let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        next.unwrap_or(ApprovalDecision::Deny { feedback: None })
     }
 }

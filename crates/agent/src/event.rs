@@ -1,8 +1,13 @@
 //! What a turn tells the people and programs that watch it, and the bounded channel it travels in.
 
+mod channel;
+
 use llm::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub(crate) use channel::CallOutput;
+pub use channel::{EventReceiver, EventSender, channel};
 
 /// One thing that happened in a turn, in order.
 ///
@@ -164,4 +169,44 @@ pub enum TurnOutcome {
     BudgetExceeded,
     /// A person or a signal stopped it.
     Cancelled,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn summary(outcome: TurnOutcome) -> TurnSummary {
+        TurnSummary {
+            outcome,
+            text: String::new(),
+            model: "test:m".into(),
+            steps: 0,
+            duration_ms: 0,
+            usage: TurnUsage { counts: Usage::default(), accounting: Accounting::Unknown },
+            cost_usd: None,
+            verification: None,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn events_are_tagged_in_snake_case_and_usage_lies_flat() {
+        let usage = Usage { input: Some(3), ..Usage::default() };
+        assert_eq!(
+            serde_json::to_value(AgentEvent::Usage { usage }).unwrap(),
+            json!({
+                "type": "usage", "input_tokens": 3, "output_tokens": null,
+                "cache_read_tokens": null, "cache_write_tokens": null,
+            })
+        );
+        let finished = AgentEvent::TurnFinished(summary(TurnOutcome::ProtocolStopped));
+        let value = serde_json::to_value(finished).unwrap();
+        assert_eq!(
+            (&value["type"], &value["outcome"]),
+            (&json!("turn_finished"), &json!("protocol_stopped"))
+        );
+        assert_eq!(value["usage"]["accounting"], json!("unknown"));
+    }
 }

@@ -18,9 +18,13 @@ pub mod tools;
 pub mod truncate;
 pub mod turn;
 
-pub use approval::{AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll};
+pub use agent::{Agent, AgentConfig, AgentError, AgentParts, ModelRef};
+pub use approval::{
+    AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll, ScriptedApprover,
+};
 pub use event::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
 pub use permissions::{Decision, PermissionMode, Policy};
+pub use registry::ToolRegistry;
 pub use tool::{
     Effects, OnCancel, PathSet, ReplaySafety, Tool, ToolContext, ToolError, ToolOutput, TypedTool,
 };

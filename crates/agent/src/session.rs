@@ -1,1 +1,232 @@
 //! The transcript of a session and the one path by which it changes.
+//!
+//! Every mutation keeps the dialogue legal: what would break a rule is refused before it happens.
+
+use std::sync::Arc;
+
+use llm::{
+    ChatRequest, ContentBlock, IntegrityError, Message, Role, Tail, ToolSpec, TranscriptChecker,
+};
+
+/// A conversation, held as the request it becomes, so that a step sends what is already there.
+#[derive(Debug, Default)]
+pub struct Session {
+    request: ChatRequest,
+    checker: TranscriptChecker,
+}
+
+impl Session {
+    /// An empty session with what stays the same in every request.
+    pub fn new(
+        model: String,
+        system: Option<String>,
+        tools: Vec<ToolSpec>,
+        max_tokens: u32,
+    ) -> Self {
+        let request = ChatRequest { model, system, tools, max_tokens, ..ChatRequest::default() };
+        Self { request, checker: TranscriptChecker::default() }
+    }
+
+    /// The messages so far.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.request.messages
+    }
+
+    /// The request for the next sample.
+    ///
+    /// # Errors
+    /// When the transcript is not in a state that may be sent.
+    pub fn request(&self) -> Result<&ChatRequest, IntegrityError> {
+        self.checker.finish(Tail::Settled)?;
+        Ok(&self.request)
+    }
+
+    /// Sends later requests to another model.
+    pub fn set_model(&mut self, model: String, max_tokens: u32) {
+        self.request.model = model;
+        self.request.max_tokens = max_tokens;
+    }
+
+    /// Forgets the dialogue; model, system text and tools stay.
+    pub fn clear(&mut self) {
+        self.request.messages.clear();
+        self.checker = TranscriptChecker::default();
+    }
+
+    /// Adds what the user says. After a turn that ended early it joins the waiting user message, so
+    /// that roles keep alternating.
+    ///
+    /// # Errors
+    /// `NotUserContent` when a block is not text or an image; nothing is added then.
+    pub fn add_user(&mut self, content: Vec<ContentBlock>) -> Result<(), AddUserError> {
+        if let Some(block) = content
+            .iter()
+            .find(|block| !matches!(block, ContentBlock::Text { .. } | ContentBlock::Image(_)))
+        {
+            return Err(AddUserError::NotUserContent { kind: block.kind() });
+        }
+        if content.is_empty() {
+            return Err(AddUserError::Empty);
+        }
+        match self.request.messages.last_mut().filter(|last| last.role() == Role::User) {
+            // Text and images cannot break a rule that the message already satisfied.
+            Some(last) => Arc::make_mut(last).content_mut().extend(content),
+            None => self.push(Message::new(Role::User, content))?,
+        }
+        Ok(())
+    }
+
+    /// Commits an assistant message. Call ids that the transcript already holds are renamed first:
+    /// some servers number their calls anew in every response.
+    ///
+    /// # Errors
+    /// When the message breaks a rule; it is not added then.
+    pub fn commit_assistant(
+        &mut self,
+        mut message: Message,
+    ) -> Result<Arc<Message>, IntegrityError> {
+        self.rename_known_ids(&mut message);
+        self.push(message)?;
+        Ok(Arc::clone(self.request.messages.last().expect("pushed in the line above")))
+    }
+
+    /// Commits the results of the last message's calls, in the order of the calls.
+    ///
+    /// # Errors
+    /// When they do not answer exactly those calls; nothing is added then.
+    pub fn commit_results(&mut self, results: Vec<ContentBlock>) -> Result<(), IntegrityError> {
+        self.push(Message::new(Role::User, results))
+    }
+
+    fn push(&mut self, message: Message) -> Result<(), IntegrityError> {
+        self.checker.push(&message)?;
+        self.request.messages.push(Arc::new(message));
+        Ok(())
+    }
+
+    fn rename_known_ids(&self, message: &mut Message) {
+        let mut own: Vec<String> = Vec::new();
+        let is_taken =
+            |id: &str, own: &[String]| self.checker.knows_call(id) || own.iter().any(|o| o == id);
+        let needs_renaming = {
+            let mut seen = Vec::new();
+            message.tool_calls().any(|call| {
+                let taken = is_taken(call.id, &seen);
+                seen.push(call.id.to_owned());
+                taken
+            })
+        };
+        if !needs_renaming {
+            return;
+        }
+        for block in message.content_mut() {
+            if let ContentBlock::ToolCall { id, .. } = block {
+                let mut candidate = id.clone();
+                let mut n = 2;
+                while is_taken(&candidate, &own) {
+                    candidate = format!("{id}-{n}");
+                    n += 1;
+                }
+                id.clone_from(&candidate);
+                own.push(candidate);
+            }
+        }
+    }
+}
+
+/// Why the user's input was not added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddUserError {
+    /// There is nothing to add.
+    #[error("the prompt is empty")]
+    Empty,
+    /// Only text and images come from a user.
+    #[error("a prompt consists of text and images, not of a {kind} block")]
+    NotUserContent {
+        /// The block's kind.
+        kind: &'static str,
+    },
+    /// The transcript is not in a state that takes input.
+    #[error(transparent)]
+    Transcript(#[from] IntegrityError),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn session() -> Session {
+        Session::new("m".into(), None, Vec::new(), 100)
+    }
+
+    fn calls(ids: &[&str]) -> Message {
+        let block = |id: &&str| ContentBlock::ToolCall {
+            id: (*id).to_owned(),
+            name: "t".into(),
+            arguments: json!({}),
+            meta: None,
+        };
+        Message::new(Role::Assistant, ids.iter().map(block).collect())
+    }
+
+    fn ids(message: &Message) -> Vec<&str> {
+        message.tool_calls().map(|call| call.id).collect()
+    }
+
+    #[test]
+    fn input_after_an_unanswered_prompt_joins_it() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("one")]).unwrap();
+        session.add_user(vec![ContentBlock::text("two")]).unwrap();
+        assert_eq!(session.messages().len(), 1);
+        assert_eq!(session.messages()[0].text(), "onetwo");
+    }
+
+    #[test]
+    fn input_never_carries_results_or_calls() {
+        let error =
+            session().add_user(vec![ContentBlock::tool_result("a", "x", false)]).unwrap_err();
+        assert_eq!(error, AddUserError::NotUserContent { kind: "tool_result" });
+    }
+
+    #[test]
+    fn a_pending_call_keeps_the_request_from_being_sent() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        session.commit_assistant(calls(&["a"])).unwrap();
+        assert!(session.request().is_err());
+        session.commit_results(vec![ContentBlock::tool_result("a", "ok", false)]).unwrap();
+        assert_eq!(session.request().unwrap().messages.len(), 3);
+    }
+
+    #[test]
+    fn a_repeated_call_id_is_renamed_for_call_and_result_alike() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        session.commit_assistant(calls(&["f:0"])).unwrap();
+        session.commit_results(vec![ContentBlock::tool_result("f:0", "ok", false)]).unwrap();
+        let second = session.commit_assistant(calls(&["f:0", "f:0"])).unwrap();
+        assert_eq!(ids(&second), ["f:0-2", "f:0-3"]);
+    }
+
+    #[test]
+    fn input_is_refused_while_calls_wait_for_results() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        session.commit_assistant(calls(&["a"])).unwrap();
+        assert!(session.add_user(vec![ContentBlock::text("more")]).is_err());
+        assert_eq!(session.messages().len(), 2);
+    }
+
+    #[test]
+    fn clearing_forgets_ids_too() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        session.commit_assistant(calls(&["a"])).unwrap();
+        session.clear();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        assert_eq!(ids(&session.commit_assistant(calls(&["a"])).unwrap()), ["a"]);
+    }
+}

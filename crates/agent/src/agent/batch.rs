@@ -1,0 +1,172 @@
+//! The calls of one committed message: decided, asked about, run, and answered one by one.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use llm::{ContentBlock, Message};
+use serde_json::Value;
+
+use super::{Agent, Run};
+use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
+use crate::event::{AgentEvent, CallOutput};
+use crate::permissions::Decision;
+use crate::registry::Dispatched;
+use crate::tool::{OutputSink, ToolContext};
+use crate::turn::{Input, Next};
+
+/// What the model reads about a call that cancelling kept from starting.
+const CANCELLED: &str = "Not run: the turn was cancelled before this call started.";
+
+/// A call as the committed message holds it.
+struct Call {
+    id: String,
+    name: String,
+    args: Value,
+}
+
+impl Agent {
+    /// Runs the calls of the last message and commits a result for each, whatever happens.
+    pub(super) async fn run_batch(&mut self, run: &mut Run) -> Next {
+        let calls = calls_of(self.session.messages().last());
+        let results = if calls.len() > 1 && calls.iter().all(|call| self.is_read_only(call)) {
+            self.run_side_by_side(&calls, run).await
+        } else {
+            self.run_in_order(&calls, run).await
+        };
+        if let Err(error) = self.session.commit_results(results) {
+            return run.fail(error.into());
+        }
+        if run.cancel.is_cancelled() {
+            return run.turn.next(&run.stopped());
+        }
+        run.turn.next(&Input::Ran)
+    }
+
+    /// Calls that change nothing cannot disturb each other.
+    async fn run_side_by_side(&mut self, calls: &[Call], run: &Run) -> Vec<ContentBlock> {
+        for call in calls {
+            self.announce(call, run).await;
+        }
+        let dispatched = join_all(calls.iter().map(|call| self.dispatch(call, run))).await;
+        let mut results = Vec::with_capacity(calls.len());
+        for (call, dispatched) in calls.iter().zip(dispatched) {
+            results.push(self.close(call, dispatched, run).await);
+        }
+        results
+    }
+
+    /// A call after a write must see what was written.
+    async fn run_in_order(&mut self, calls: &[Call], run: &Run) -> Vec<ContentBlock> {
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            self.announce(call, run).await;
+            let dispatched = match self.permit(call, run).await {
+                Ok(()) => self.dispatch(call, run).await,
+                Err(refusal) => refused(call, refusal),
+            };
+            results.push(self.close(call, dispatched, run).await);
+        }
+        results
+    }
+
+    fn is_read_only(&self, call: &Call) -> bool {
+        self.tools.get(&call.name).is_some_and(|tool| {
+            tool.effects(&call.args).is_read_only()
+                && self.policy.decide(tool.as_ref(), &call.args) == Decision::Allow
+        })
+    }
+
+    /// Lets the call through, or says why not.
+    async fn permit(&mut self, call: &Call, run: &Run) -> Result<(), String> {
+        if run.cancel.is_cancelled() {
+            return Err(CANCELLED.to_owned());
+        }
+        // A tool that does not exist has no effects; dispatch tells the model which ones do.
+        let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else {
+            return Ok(());
+        };
+        let reason = match self.policy.decide(tool.as_ref(), &call.args) {
+            Decision::Allow => return Ok(()),
+            Decision::Deny { reason } => return Err(format!("Not run: {reason}")),
+            Decision::Ask { reason } => reason,
+        };
+        let preview = tool.preview(&call.args, &self.context(call, run)).await;
+        let request = ApprovalRequest {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            args: call.args.clone(),
+            reason,
+            preview,
+        };
+        let answer = tokio::select! {
+            biased;
+            () = run.cancel.cancelled() => return Err(CANCELLED.to_owned()),
+            answer = self.approver.approve(request, &run.cancel) => answer,
+        };
+        match answer {
+            // Whoever cancels while being asked has not agreed.
+            _ if run.cancel.is_cancelled() => Err(CANCELLED.to_owned()),
+            ApprovalDecision::Allow => Ok(()),
+            ApprovalDecision::AllowForSession => {
+                self.policy.allow_for_session(tool.as_ref(), &call.args);
+                Ok(())
+            }
+            ApprovalDecision::Deny { feedback } => Err(denial(feedback.as_deref())),
+            ApprovalDecision::Unattended => Err(HEADLESS_DENIAL.to_owned()),
+        }
+    }
+
+    async fn dispatch(&self, call: &Call, run: &Run) -> Dispatched {
+        let ctx = self.context(call, run);
+        self.tools.dispatch(&call.id, &call.name, &call.args, &ctx).await
+    }
+
+    fn context(&self, call: &Call, run: &Run) -> ToolContext {
+        let output = CallOutput { id: call.id.clone(), events: self.events.clone() };
+        ToolContext {
+            cwd: self.cwd.clone(),
+            cancel: run.cancel.clone(),
+            session_id: self.session_id.clone(),
+            output: Some(Arc::new(output) as Arc<dyn OutputSink>),
+        }
+    }
+
+    async fn announce(&self, call: &Call, run: &Run) {
+        let (id, name, args) = (call.id.clone(), call.name.clone(), call.args.clone());
+        self.emit(AgentEvent::ToolCallStarted { id, name, args }, run).await;
+    }
+
+    async fn close(&self, call: &Call, dispatched: Dispatched, run: &Run) -> ContentBlock {
+        let is_error = matches!(dispatched.result, ContentBlock::ToolResult { is_error: true, .. });
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let preview = dispatched.preview;
+        self.emit(AgentEvent::ToolCallFinished { id, name, is_error, preview }, run).await;
+        dispatched.result
+    }
+}
+
+fn calls_of(message: Option<&Arc<Message>>) -> Vec<Call> {
+    message
+        .into_iter()
+        .flat_map(|message| message.tool_calls())
+        .map(|call| Call {
+            id: call.id.to_owned(),
+            name: call.name.to_owned(),
+            args: call.arguments.clone(),
+        })
+        .collect()
+}
+
+fn refused(call: &Call, why: String) -> Dispatched {
+    let result = ContentBlock::tool_result(&call.id, why.clone(), true);
+    Dispatched { result, preview: why }
+}
+
+fn denial(feedback: Option<&str>) -> String {
+    match feedback {
+        Some(feedback) => {
+            format!("Not run: the user did not allow this call. They said: {feedback}")
+        }
+        None => "Not run: the user did not allow this call.".to_owned(),
+    }
+}

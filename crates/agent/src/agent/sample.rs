@@ -1,0 +1,96 @@
+//! One model request: streams an answer, forwards what can be seen of it, commits it whole or not.
+
+use futures::StreamExt as _;
+use llm::builder::{Completion, MessageBuilder};
+use llm::{LlmError, StreamEvent};
+
+use super::{Agent, AgentError, Run};
+use crate::event::AgentEvent;
+use crate::turn::{Input, Next};
+
+/// Why no completion came.
+enum NoAnswer {
+    /// The turn's token fired; what had arrived is dropped.
+    Stopped,
+    /// The request or the stream failed.
+    Failed(LlmError),
+}
+
+impl From<LlmError> for NoAnswer {
+    fn from(error: LlmError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Agent {
+    /// Asks the model once. Everything it says is provisional until the whole answer is there.
+    pub(super) async fn sample(&mut self, step: u32, run: &mut Run) -> Next {
+        self.emit(AgentEvent::StepStarted { step }, run).await;
+        match self.receive(run).await {
+            Ok(completion) => self.commit(step, completion, run).await,
+            Err(NoAnswer::Stopped) => {
+                run.count(None);
+                run.turn.next(&run.stopped())
+            }
+            Err(NoAnswer::Failed(error)) => self.fail_step(step, error.into(), run).await,
+        }
+    }
+
+    async fn receive(&self, run: &Run) -> Result<Completion, NoAnswer> {
+        let request = self.session.request().map_err(LlmError::from)?;
+        let mut stream = tokio::select! {
+            biased;
+            () = run.cancel.cancelled() => return Err(NoAnswer::Stopped),
+            stream = self.provider.stream(request) => stream?,
+        };
+        let mut builder = MessageBuilder::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = run.cancel.cancelled() => return Err(NoAnswer::Stopped),
+                event = stream.next() => event,
+            };
+            let Some(event) = event else {
+                return Ok(builder.finish()?);
+            };
+            let event = event?;
+            builder.push(&event)?;
+            match event {
+                StreamEvent::Text { text, .. } => {
+                    self.emit(AgentEvent::TextDelta { text }, run).await;
+                }
+                StreamEvent::Reasoning { text, .. } => {
+                    self.emit(AgentEvent::ReasoningDelta { text }, run).await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn commit(&mut self, step: u32, completion: Completion, run: &mut Run) -> Next {
+        let usage = completion.usage;
+        run.count(Some(&usage));
+        let finish = completion.finish.clone();
+        let calls = match completion.commit().map(|message| self.session.commit_assistant(message))
+        {
+            Some(Ok(message)) => {
+                let calls = message.tool_calls().count();
+                if calls == 0 {
+                    run.answer = message.text();
+                }
+                calls
+            }
+            // An answer without content is legal; it leaves no message behind.
+            None => 0,
+            Some(Err(error)) => return self.fail_step(step, error.into(), run).await,
+        };
+        self.emit(AgentEvent::Usage { usage }, run).await;
+        run.turn.next(&Input::Sampled { finish, calls })
+    }
+
+    async fn fail_step(&self, step: u32, error: AgentError, run: &mut Run) -> Next {
+        run.count(None);
+        self.emit(AgentEvent::StepFailed { step, error: error.info() }, run).await;
+        run.fail(error)
+    }
+}

@@ -1,0 +1,335 @@
+//! A bounded queue of events that joins deltas and never loses the end of a turn.
+//!
+//! Delivery policy: the sender waits while the queue is full, so a slow watcher slows the turn down
+//! instead of filling memory. Live tool output is the exception: it is dropped first. A watcher that
+//! is gone receives nothing and stops nothing; whoever owns it cancels the turn if it should stop.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::AgentEvent;
+use crate::tool::OutputSink;
+
+/// Most events waiting at once, the end of a turn apart.
+const MAX_EVENTS: usize = 256;
+
+/// Most bytes of text waiting at once.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// A new queue.
+pub fn channel() -> (EventSender, EventReceiver) {
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State {
+            queue: VecDeque::new(),
+            bytes: 0,
+            senders: 1,
+            has_receiver: true,
+        }),
+        readable: Notify::new(),
+        writable: Notify::new(),
+    });
+    (EventSender { shared: Arc::clone(&shared) }, EventReceiver { shared })
+}
+
+struct Shared {
+    state: Mutex<State>,
+    readable: Notify,
+    writable: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct State {
+    queue: VecDeque<AgentEvent>,
+    bytes: usize,
+    senders: usize,
+    has_receiver: bool,
+}
+
+impl State {
+    /// Whether a watcher that keeps up would have left room for `size` more bytes.
+    fn has_room(&self, size: usize) -> bool {
+        self.queue.is_empty() || (self.queue.len() < MAX_EVENTS && self.bytes + size <= MAX_BYTES)
+    }
+
+    fn push(&mut self, event: AgentEvent) {
+        self.bytes += size_of(&event);
+        match (self.queue.back_mut(), event) {
+            (Some(AgentEvent::TextDelta { text: last }), AgentEvent::TextDelta { text })
+            | (
+                Some(AgentEvent::ReasoningDelta { text: last }),
+                AgentEvent::ReasoningDelta { text },
+            ) => last.push_str(&text),
+            (
+                Some(AgentEvent::ToolOutput { id: last_id, chunk: last }),
+                AgentEvent::ToolOutput { id, chunk },
+            ) if *last_id == id => last.push_str(&chunk),
+            (_, event) => self.queue.push_back(event),
+        }
+    }
+}
+
+/// Bytes of text in an event: what can grow.
+fn size_of(event: &AgentEvent) -> usize {
+    match event {
+        AgentEvent::TextDelta { text } | AgentEvent::ReasoningDelta { text } => text.len(),
+        AgentEvent::ToolOutput { chunk, .. } => chunk.len(),
+        AgentEvent::ToolCallFinished { preview, .. } => preview.len(),
+        AgentEvent::TurnFinished(summary) => summary.text.len(),
+        _ => 0,
+    }
+}
+
+/// The end into which a turn reports.
+pub struct EventSender {
+    shared: Arc<Shared>,
+}
+
+impl EventSender {
+    /// Queues the event, waiting for room. Dropping the future before it is ready loses the event.
+    pub async fn send(&self, event: AgentEvent) {
+        let mut event = Some(event);
+        while !self.offer(&mut event) {
+            self.shared.writable.notified().await;
+        }
+    }
+
+    /// Queues the event whether or not there is room: for the few events that end a turn.
+    pub fn send_now(&self, event: AgentEvent) {
+        let mut state = self.shared.lock();
+        if state.has_receiver {
+            state.push(event);
+            self.shared.readable.notify_one();
+        }
+    }
+
+    /// Queues the event if the queue is at most half full; says whether it did.
+    pub fn try_send(&self, event: AgentEvent) -> bool {
+        let mut state = self.shared.lock();
+        let is_roomy = state.queue.len() < MAX_EVENTS / 2 && state.bytes < MAX_BYTES / 2;
+        if state.has_receiver && is_roomy {
+            state.push(event);
+            self.shared.readable.notify_one();
+        }
+        is_roomy
+    }
+
+    /// Takes the event if there is room or nobody to send it to.
+    fn offer(&self, event: &mut Option<AgentEvent>) -> bool {
+        let mut state = self.shared.lock();
+        if !state.has_receiver {
+            // Pass the news on: another sender may wait without having been notified.
+            self.shared.writable.notify_one();
+            return true;
+        }
+        if !state.has_room(event.as_ref().map_or(0, size_of)) {
+            return false;
+        }
+        if let Some(event) = event.take() {
+            state.push(event);
+            self.shared.readable.notify_one();
+        }
+        true
+    }
+}
+
+impl Clone for EventSender {
+    fn clone(&self) -> Self {
+        self.shared.lock().senders += 1;
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl Drop for EventSender {
+    fn drop(&mut self) {
+        self.shared.lock().senders -= 1;
+        self.shared.readable.notify_one();
+    }
+}
+
+/// The end from which a renderer reads.
+pub struct EventReceiver {
+    shared: Arc<Shared>,
+}
+
+impl EventReceiver {
+    /// The next event; `None` when every sender is gone and the queue is empty.
+    pub async fn recv(&mut self) -> Option<AgentEvent> {
+        loop {
+            {
+                let mut state = self.shared.lock();
+                if let Some(event) = state.queue.pop_front() {
+                    state.bytes -= size_of(&event);
+                    self.shared.writable.notify_one();
+                    return Some(event);
+                }
+                if state.senders == 0 {
+                    return None;
+                }
+            }
+            self.shared.readable.notified().await;
+        }
+    }
+}
+
+impl Drop for EventReceiver {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.has_receiver = false;
+        state.queue.clear();
+        state.bytes = 0;
+        // Every sender that waits for room must see that nobody is left to wait for.
+        self.shared.writable.notify_waiters();
+        self.shared.writable.notify_one();
+    }
+}
+
+/// Live output of one call on its way to the renderer.
+pub(crate) struct CallOutput {
+    pub(crate) id: String,
+    pub(crate) events: EventSender,
+}
+
+impl OutputSink for CallOutput {
+    fn chunk(&self, text: &str) {
+        // A dropped piece is a gap on the screen; the result itself is complete.
+        self.events
+            .try_send(AgentEvent::ToolOutput { id: self.id.clone(), chunk: text.to_owned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ErrorInfo, TurnOutcome};
+
+    fn text(text: &str) -> AgentEvent {
+        AgentEvent::TextDelta { text: text.into() }
+    }
+
+    fn failed(step: u32) -> AgentEvent {
+        AgentEvent::StepFailed { step, error: ErrorInfo { kind: "x".into(), message: "y".into() } }
+    }
+
+    #[tokio::test]
+    async fn adjacent_deltas_arrive_as_one_event() {
+        let (sender, mut receiver) = channel();
+        sender.send(text("a")).await;
+        sender.send(text("b")).await;
+        sender.send(AgentEvent::StepStarted { step: 1 }).await;
+        sender.send(text("c")).await;
+        drop(sender);
+        assert_eq!(receiver.recv().await, Some(text("ab")));
+        assert_eq!(receiver.recv().await, Some(AgentEvent::StepStarted { step: 1 }));
+        assert_eq!(receiver.recv().await, Some(text("c")));
+        assert_eq!(receiver.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn output_of_two_calls_is_not_mixed() {
+        let (sender, mut receiver) = channel();
+        for (id, chunk) in [("1", "a"), ("2", "b"), ("2", "c")] {
+            CallOutput { id: id.into(), events: sender.clone() }.chunk(chunk);
+        }
+        let output =
+            |id: &str, chunk: &str| AgentEvent::ToolOutput { id: id.into(), chunk: chunk.into() };
+        assert_eq!(receiver.recv().await, Some(output("1", "a")));
+        assert_eq!(receiver.recv().await, Some(output("2", "bc")));
+    }
+
+    #[tokio::test]
+    async fn a_slow_watcher_bounds_what_waits() {
+        let (sender, mut receiver) = channel();
+        let chunk = "x".repeat(1000);
+        let writer = tokio::spawn({
+            let sender = sender.clone();
+            let chunk = chunk.clone();
+            async move {
+                for step in 0..2000 {
+                    sender.send(text(&chunk)).await;
+                    sender.send(failed(step)).await;
+                }
+            }
+        });
+        drop(sender);
+        let mut bytes = 0;
+        let mut steps = 0;
+        while let Some(event) = receiver.recv().await {
+            let waiting = receiver.shared.lock();
+            assert!(waiting.queue.len() <= MAX_EVENTS);
+            assert!(waiting.bytes <= MAX_BYTES);
+            drop(waiting);
+            match event {
+                AgentEvent::TextDelta { text } => bytes += text.len(),
+                AgentEvent::StepFailed { .. } => steps += 1,
+                other => panic!("{other:?}"),
+            }
+            tokio::task::yield_now().await;
+        }
+        writer.await.unwrap();
+        assert_eq!((bytes, steps), (2_000_000, 2000));
+    }
+
+    #[tokio::test]
+    async fn live_output_is_dropped_before_anything_waits_for_it() {
+        let (sender, mut receiver) = channel();
+        let output = CallOutput { id: "1".into(), events: sender.clone() };
+        for _ in 0..1000 {
+            output.chunk(&"x".repeat(1000));
+        }
+        assert!(receiver.shared.lock().bytes <= MAX_BYTES / 2 + 1000);
+        sender.send(failed(1)).await;
+        drop((sender, output));
+        let mut last = None;
+        while let Some(event) = receiver.recv().await {
+            last = Some(event);
+        }
+        assert_eq!(last, Some(failed(1)));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_turn_is_queued_even_when_the_queue_is_full() {
+        let (sender, mut receiver) = channel();
+        for step in 0..MAX_EVENTS as u32 {
+            sender.send(failed(step)).await;
+        }
+        let end = crate::event::tests::summary(TurnOutcome::Cancelled);
+        sender.send_now(AgentEvent::TurnFinished(end.clone()));
+        drop(sender);
+        let mut last = None;
+        while let Some(event) = receiver.recv().await {
+            last = Some(event);
+        }
+        assert_eq!(last, Some(AgentEvent::TurnFinished(end)));
+    }
+
+    #[tokio::test]
+    async fn a_watcher_that_leaves_stops_nobody() {
+        let (sender, receiver) = channel();
+        for step in 0..MAX_EVENTS as u32 {
+            sender.send(failed(step)).await;
+        }
+        let waiting = [sender.clone(), sender.clone()]
+            .map(|sender| tokio::spawn(async move { sender.send(failed(0)).await }));
+        tokio::task::yield_now().await;
+        drop(receiver);
+        for task in waiting {
+            task.await.unwrap();
+        }
+        sender.send(failed(0)).await;
+    }
+
+    #[tokio::test]
+    async fn an_event_larger_than_the_bound_still_passes_alone() {
+        let (sender, mut receiver) = channel();
+        let huge = text(&"x".repeat(2 * MAX_BYTES));
+        sender.send(huge.clone()).await;
+        assert_eq!(receiver.recv().await, Some(huge));
+    }
+}

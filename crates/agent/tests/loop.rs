@@ -1,0 +1,653 @@
+//! The step loop over a scripted provider: what is asked, what runs, what is told, how it ends.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agent::event::{AgentEvent, EventReceiver, TurnOutcome, TurnSummary, channel};
+use agent::permissions::{PermissionMode, Policy};
+use agent::registry::ToolRegistry;
+use agent::tools::calculator::Calculator;
+use agent::{
+    Agent, AgentConfig, AgentError, AgentParts, AllowAll, ApprovalDecision, ApprovalRequest,
+    Approver, DenyAll, Effects, ModelRef, OnCancel, PathSet, ScriptedApprover, Tool, ToolContext,
+    ToolError, ToolOutput,
+};
+use async_trait::async_trait;
+use llm::testing::{Answer, ScriptedProvider, script};
+use llm::{ContentBlock, FinishReason, LlmError, Message, Tail, Usage, validate_transcript};
+use serde_json::{Value, json};
+use tokio::sync::{Barrier, Notify};
+use tokio_util::sync::CancellationToken;
+
+/// What a test tool does when it is called.
+#[derive(Clone)]
+enum Act {
+    /// Returns the text.
+    Say(&'static str),
+    /// Announces itself and waits until it is cancelled.
+    WaitForCancel(Arc<Notify>),
+    /// Announces itself and never returns, cancelled or not.
+    Hang(Arc<Notify>),
+    /// Waits until as many calls as the barrier counts are running.
+    Meet(Arc<Barrier>),
+    /// Sets the flag.
+    Set(Arc<AtomicBool>),
+    /// Reports the flag.
+    Get(Arc<AtomicBool>),
+    /// Panics.
+    Panic,
+}
+
+struct Probe {
+    name: &'static str,
+    effects: Effects,
+    act: Act,
+    calls: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Tool for Probe {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn description(&self) -> &str {
+        "a tool for tests"
+    }
+    fn input_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+    fn effects(&self, _args: &Value) -> Effects {
+        self.effects.clone()
+    }
+    fn on_cancel(&self) -> OnCancel {
+        OnCancel::MayBePartial
+    }
+    fn permission_subject(&self, args: &Value) -> Option<String> {
+        Some(args.to_string())
+    }
+    async fn call(&self, _args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        match &self.act {
+            Act::Say(text) => Ok(ToolOutput::from((*text).to_owned())),
+            Act::WaitForCancel(started) => {
+                started.notify_one();
+                ctx.cancel.cancelled().await;
+                Err(ToolError::Cancelled("stopped halfway".into()))
+            }
+            Act::Hang(started) => {
+                started.notify_one();
+                pending().await
+            }
+            Act::Meet(barrier) => {
+                barrier.wait().await;
+                Ok(ToolOutput::from("met".to_owned()))
+            }
+            Act::Set(flag) => {
+                flag.store(true, Ordering::SeqCst);
+                Ok(ToolOutput::from("set".to_owned()))
+            }
+            Act::Get(flag) => Ok(ToolOutput::from(flag.load(Ordering::SeqCst).to_string())),
+            Act::Panic => panic!("a fault in the tool"),
+        }
+    }
+}
+
+fn reads(name: &'static str, act: Act) -> Probe {
+    Probe { name, effects: Effects::reads(PathSet::Workspace), act, calls: Arc::default() }
+}
+
+fn writes(name: &'static str, act: Act) -> Probe {
+    Probe { name, effects: Effects::writes(PathSet::Workspace), act, calls: Arc::default() }
+}
+
+/// An agent over a script, with everything a test may want to change or look at.
+struct Bench {
+    agent: Agent,
+    provider: Arc<ScriptedProvider>,
+    events: EventReceiver,
+}
+
+struct Setup {
+    script: Vec<Answer>,
+    tools: Vec<Probe>,
+    mode: PermissionMode,
+    approver: Arc<dyn Approver>,
+    max_steps: u32,
+    max_wall_time: Option<Duration>,
+}
+
+impl Setup {
+    fn new(script: Vec<Vec<llm::StreamEvent>>) -> Self {
+        Self::playing(script.into_iter().map(Answer::Events).collect())
+    }
+
+    fn playing(script: Vec<Answer>) -> Self {
+        Self {
+            script,
+            tools: Vec::new(),
+            mode: PermissionMode::Bypass,
+            approver: Arc::new(DenyAll),
+            max_steps: 100,
+            max_wall_time: None,
+        }
+    }
+
+    fn tool(mut self, tool: Probe) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    fn asking(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.mode = PermissionMode::Default;
+        self.approver = approver;
+        self
+    }
+
+    fn build(self) -> Bench {
+        let provider = Arc::new(ScriptedProvider::playing(self.script));
+        let (sender, events) = channel();
+        let mut tools = ToolRegistry::default();
+        tools.register(Arc::new(Calculator)).unwrap();
+        for tool in self.tools {
+            tools.register(Arc::new(tool)).unwrap();
+        }
+        let agent = Agent::new(AgentParts {
+            provider: Arc::clone(&provider) as _,
+            model: ModelRef { label: "test:m".into(), id: "m".into(), max_tokens: 1000 },
+            tools,
+            policy: Policy::new(self.mode),
+            approver: self.approver,
+            events: sender,
+            cwd: "/".into(),
+            session_id: "s".into(),
+            config: AgentConfig {
+                max_steps: self.max_steps,
+                max_wall_time: self.max_wall_time,
+                system: Some("be brief".into()),
+            },
+        });
+        Bench { agent, provider, events }
+    }
+}
+
+impl Bench {
+    async fn run(&mut self, prompt: &str) -> Result<TurnOutcome, AgentError> {
+        self.run_with(prompt, CancellationToken::new()).await
+    }
+
+    async fn run_with(
+        &mut self,
+        prompt: &str,
+        cancel: CancellationToken,
+    ) -> Result<TurnOutcome, AgentError> {
+        let outcome = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
+        assert_eq!(validate_transcript(self.agent.transcript(), Tail::Settled), Ok(()));
+        outcome
+    }
+
+    /// Ends the agent and returns everything it reported.
+    async fn reported(mut self) -> Vec<AgentEvent> {
+        drop(self.agent);
+        let mut all = Vec::new();
+        while let Some(event) = self.events.recv().await {
+            all.push(event);
+        }
+        all
+    }
+}
+
+fn add(id: &str) -> Vec<llm::StreamEvent> {
+    script::tool_call(id, "calculator", json!({"a": 2, "b": 2, "op": "add"}))
+}
+
+fn results(message: &Message) -> Vec<(&str, &str, bool)> {
+    message
+        .content()
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::ToolResult { call_id, content, is_error, .. } => {
+                Some((call_id.as_str(), content.as_str(), *is_error))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn finished(events: &[AgentEvent]) -> Vec<&TurnSummary> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::TurnFinished(summary) => Some(summary),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_call_is_run_and_its_result_goes_back_to_the_model() {
+    let mut bench = Setup::new(vec![add("a"), script::text("4")]).build();
+    assert_eq!(bench.run("2+2").await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.agent.transcript().len(), 4);
+    let requests = bench.provider.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(results(requests[1].messages.last().unwrap()), [("a", "4", false)]);
+    assert_eq!(requests[1].system.as_deref(), Some("be brief"));
+    let events = bench.reported().await;
+    let summary = finished(&events)[0];
+    assert_eq!((summary.text.as_str(), summary.steps), ("4", 2));
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_told_to_the_model_and_the_loop_goes_on() {
+    let call = script::tool_call("a", "nope", json!({}));
+    let mut bench = Setup::new(vec![call, script::text("sorry")]).build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Done);
+    let requests = bench.provider.requests();
+    let results = results(requests[1].messages.last().unwrap());
+    assert_eq!(results, [("a", "Unknown tool 'nope'. Available tools: calculator", true)]);
+}
+
+#[tokio::test]
+async fn the_step_limit_ends_the_turn_after_exactly_that_many_requests() {
+    let script = (0..30).map(|n| add(&format!("c{n}"))).collect();
+    let mut bench = Setup { max_steps: 5, ..Setup::new(script) }.build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::MaxSteps);
+    assert_eq!(bench.provider.asked(), 5);
+}
+
+#[tokio::test]
+async fn cancelling_a_running_tool_ends_the_turn_with_a_legal_transcript() {
+    let started = Arc::new(Notify::new());
+    let call = script::tool_calls(&[("a", "slow", json!({})), ("b", "slow", json!({}))]);
+    let slow = writes("slow", Act::WaitForCancel(Arc::clone(&started)));
+    let calls = Arc::clone(&slow.calls);
+    let mut bench = Setup::new(vec![call]).tool(slow).build();
+    let cancel = CancellationToken::new();
+    let stopper = tokio::spawn({
+        let cancel = cancel.clone();
+        async move {
+            started.notified().await;
+            cancel.cancel();
+        }
+    });
+    let outcome = tokio::time::timeout(Duration::from_secs(1), bench.run_with("x", cancel)).await;
+    assert_eq!(outcome.unwrap().unwrap(), TurnOutcome::Cancelled);
+    stopper.await.unwrap();
+    let last = bench.agent.transcript().last().unwrap();
+    assert_eq!(
+        results(last),
+        [
+            ("a", "stopped halfway", true),
+            ("b", "Not run: the turn was cancelled before this call started.", true),
+        ]
+    );
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_prompt_after_a_cancelled_sample_leaves_no_two_user_messages_in_a_row() {
+    let mut bench = Setup::playing(vec![
+        Answer::Stall(vec![llm::StreamEvent::Text { block: 0, text: "half".into() }]),
+        Answer::Events(script::text("done")),
+    ])
+    .build();
+    let cancel = CancellationToken::new();
+    let seen = async {
+        while !matches!(bench.events.recv().await, Some(AgentEvent::TextDelta { .. })) {}
+        cancel.cancel();
+    };
+    let turn = bench.agent.run_turn(vec![ContentBlock::text("one ")], cancel.clone());
+    let (outcome, ()) = tokio::join!(turn, seen);
+    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
+    assert_eq!(bench.run("two").await.unwrap(), TurnOutcome::Done);
+    let texts: Vec<String> =
+        bench.agent.transcript().iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["one two", "done"]);
+}
+
+#[tokio::test]
+async fn an_abnormal_finish_runs_no_tool() {
+    for (reason, want) in [
+        (FinishReason::MaxTokens, TurnOutcome::MaxTokens),
+        (FinishReason::Refusal, TurnOutcome::Refused),
+        (FinishReason::ContextWindow, TurnOutcome::MaxTokens),
+        (FinishReason::PauseTurn, TurnOutcome::ProtocolStopped),
+        (FinishReason::Other("odd".into()), TurnOutcome::ProtocolStopped),
+        (FinishReason::EndTurn, TurnOutcome::Done),
+    ] {
+        let probe = writes("probe", Act::Say("ran"));
+        let calls = Arc::clone(&probe.calls);
+        let cut = script::cut_calls(&[("a", "probe", json!({}))], reason.clone());
+        let mut bench = Setup::new(vec![cut]).tool(probe).build();
+        assert_eq!(bench.run("x").await.unwrap(), want, "{reason:?}");
+        assert_eq!(calls.load(Ordering::SeqCst), 0, "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_turn_reports_one_outcome_and_reports_it_last() {
+    let api_error =
+        || LlmError::Api { kind: "overloaded_error".into(), message: "busy".into(), status: None };
+    let cases: Vec<(Vec<Answer>, TurnOutcome)> = vec![
+        (vec![Answer::Events(script::text("hi"))], TurnOutcome::Done),
+        (vec![Answer::Refuse(api_error())], TurnOutcome::Failed),
+        (vec![Answer::Break(Vec::new(), api_error())], TurnOutcome::Failed),
+        (vec![Answer::Events(Vec::new())], TurnOutcome::Failed),
+        (Vec::new(), TurnOutcome::Failed),
+    ];
+    for (script, want) in cases {
+        let mut bench = Setup::playing(script).build();
+        let result = bench.run("x").await;
+        assert_eq!(result.is_err(), want == TurnOutcome::Failed);
+        let events = bench.reported().await;
+        let ends = finished(&events);
+        assert_eq!(ends.len(), 1);
+        assert_eq!(ends[0].outcome, want);
+        assert_eq!(ends[0].error.is_some(), want == TurnOutcome::Failed);
+        assert!(matches!(events.last(), Some(AgentEvent::TurnFinished(_))));
+    }
+}
+
+#[tokio::test]
+async fn an_empty_prompt_is_refused_without_asking_the_model() {
+    let mut bench = Setup::new(vec![script::text("hi")]).build();
+    let error = bench.agent.run_turn(Vec::new(), CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error.info().kind, "usage");
+    assert_eq!(bench.provider.asked(), 0);
+    assert_eq!(finished(&bench.reported().await).len(), 1);
+}
+
+#[tokio::test]
+async fn read_only_calls_of_one_batch_run_side_by_side_and_answer_in_order() {
+    let barrier = Arc::new(Barrier::new(3));
+    let calls = script::tool_calls(&[
+        ("a", "meet", json!({})),
+        ("b", "meet", json!({})),
+        ("c", "meet", json!({})),
+    ]);
+    let mut bench =
+        Setup::new(vec![calls, script::text("ok")]).tool(reads("meet", Act::Meet(barrier))).build();
+    // Run one after the other, the first would wait for ever.
+    let outcome = tokio::time::timeout(Duration::from_secs(10), bench.run("x")).await;
+    assert_eq!(outcome.unwrap().unwrap(), TurnOutcome::Done);
+    let results = results(&bench.agent.transcript()[2]).into_iter().map(|(id, ..)| id);
+    assert_eq!(results.collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_read_after_a_write_in_one_batch_sees_the_write() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let calls = script::tool_calls(&[("a", "set", json!({})), ("b", "get", json!({}))]);
+    let mut bench = Setup::new(vec![calls, script::text("ok")])
+        .tool(writes("set", Act::Set(Arc::clone(&flag))))
+        .tool(reads("get", Act::Get(flag)))
+        .build();
+    bench.run("x").await.unwrap();
+    assert_eq!(results(&bench.agent.transcript()[2]), [("a", "set", false), ("b", "true", false)]);
+}
+
+#[tokio::test]
+async fn a_refused_call_never_runs_and_the_feedback_reaches_the_model() {
+    let probe = writes("probe", Act::Say("ran"));
+    let calls = Arc::clone(&probe.calls);
+    let deny = ApprovalDecision::Deny { feedback: Some("use the other file".into()) };
+    let approver = Arc::new(ScriptedApprover::new([deny]));
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut bench = Setup::new(vec![call, script::text("ok")])
+        .tool(probe)
+        .asking(Arc::clone(&approver) as _)
+        .build();
+    bench.run("x").await.unwrap();
+    let answer = results(&bench.agent.transcript()[2])[0].1.to_owned();
+    assert!(answer.contains("use the other file"), "{answer}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    assert_eq!(approver.asked()[0].reason, "probe would change files");
+}
+
+#[tokio::test]
+async fn a_headless_run_is_told_the_way_forward() {
+    let probe = writes("probe", Act::Say("ran"));
+    let calls = Arc::clone(&probe.calls);
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut bench =
+        Setup::new(vec![call, script::text("ok")]).tool(probe).asking(Arc::new(DenyAll)).build();
+    bench.run("x").await.unwrap();
+    assert_eq!(
+        results(&bench.agent.transcript()[2])[0].1,
+        "This action requires approval, which isn't available in headless mode. \
+         Re-run with --permission-mode accept-edits or add an allow rule."
+    );
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_call_allowed_for_the_session_is_not_asked_about_again() {
+    let approver = Arc::new(ScriptedApprover::new([ApprovalDecision::AllowForSession]));
+    let same = |id: &str| script::tool_call(id, "probe", json!({"n": 1}));
+    let other = script::tool_call("c", "probe", json!({"n": 2}));
+    let mut bench = Setup::new(vec![same("a"), same("b"), other, script::text("ok")])
+        .tool(writes("probe", Act::Say("ran")))
+        .asking(Arc::clone(&approver) as _)
+        .build();
+    bench.run("x").await.unwrap();
+    let errors: Vec<bool> =
+        [2, 4, 6].map(|n| results(&bench.agent.transcript()[n])[0].2).into_iter().collect();
+    assert_eq!(errors, [false, false, true]);
+    assert_eq!(approver.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn plan_mode_refuses_what_could_change_anything() {
+    let probe = writes("probe", Act::Say("ran"));
+    let calls = Arc::clone(&probe.calls);
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut setup = Setup::new(vec![call, add("b"), script::text("ok")]).tool(probe);
+    setup.mode = PermissionMode::Plan;
+    setup.approver = Arc::new(AllowAll);
+    let mut bench = setup.build();
+    bench.run("x").await.unwrap();
+    assert!(results(&bench.agent.transcript()[2])[0].1.contains("plan mode"));
+    assert_eq!(results(&bench.agent.transcript()[4]), [("b", "4", false)]);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+/// An approver that announces the question and never answers.
+struct Silent(Notify);
+
+#[async_trait]
+impl Approver for Silent {
+    async fn approve(&self, _: ApprovalRequest, _: &CancellationToken) -> ApprovalDecision {
+        self.0.notify_one();
+        pending().await
+    }
+}
+
+#[tokio::test]
+async fn cancelling_an_open_question_denies_it() {
+    let probe = writes("probe", Act::Say("ran"));
+    let calls = Arc::clone(&probe.calls);
+    let approver = Arc::new(Silent(Notify::new()));
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut bench = Setup::new(vec![call]).tool(probe).asking(Arc::clone(&approver) as _).build();
+    let cancel = CancellationToken::new();
+    let asked = async {
+        approver.0.notified().await;
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(bench.run_with("x", cancel.clone()), asked);
+    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_panicking_tool_is_an_error_result() {
+    let call = script::tool_call("a", "broken", json!({}));
+    let mut bench =
+        Setup::new(vec![call, script::text("ok")]).tool(writes("broken", Act::Panic)).build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Done);
+    let transcript = bench.agent.transcript();
+    let (_, text, is_error) = results(&transcript[2])[0];
+    assert!(is_error && text.contains("crashed"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_ignores_cancelling_is_reported_as_uncertain() {
+    let started = Arc::new(Notify::new());
+    let call = script::tool_call("a", "stuck", json!({}));
+    let mut bench =
+        Setup::new(vec![call]).tool(writes("stuck", Act::Hang(Arc::clone(&started)))).build();
+    let cancel = CancellationToken::new();
+    let stop = async {
+        started.notified().await;
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(bench.run_with("x", cancel.clone()), stop);
+    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
+    let transcript = bench.agent.transcript();
+    let (_, text, is_error) = results(&transcript[2])[0];
+    assert!(is_error && text.contains("check the state before repeating it"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wall_time_limit_is_an_outcome_of_its_own() {
+    let started = Arc::new(Notify::new());
+    let call = script::tool_call("a", "slow", json!({}));
+    let mut setup = Setup::new(vec![call]).tool(writes("slow", Act::WaitForCancel(started)));
+    setup.max_wall_time = Some(Duration::from_secs(60));
+    let mut bench = setup.build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::BudgetExceeded);
+}
+
+#[tokio::test]
+async fn a_watcher_that_is_gone_neither_stops_the_turn_nor_grants_anything() {
+    let probe = writes("probe", Act::Say("ran"));
+    let calls = Arc::clone(&probe.calls);
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut bench =
+        Setup::new(vec![call, script::text("ok")]).tool(probe).asking(Arc::new(DenyAll)).build();
+    let (_, other) = channel();
+    drop(std::mem::replace(&mut bench.events, other));
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Done);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_stuck_watcher_does_not_hold_up_a_cancelled_turn() {
+    // Distinct events, so that nothing is joined and the queue fills up.
+    let call = |n: usize| script::tool_call(&format!("c{n}"), "probe", json!({}));
+    let script = (0..1000).map(call).collect();
+    let mut bench = Setup { max_steps: 1000, ..Setup::new(script) }
+        .tool(reads("probe", Act::Say("ok")))
+        .build();
+    let cancel = CancellationToken::new();
+    let stop = async {
+        while bench.provider.asked() < 20 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let turn = bench.agent.run_turn(vec![ContentBlock::text("x")], cancel.clone());
+    let (outcome, ()) =
+        tokio::time::timeout(Duration::from_secs(10), async { tokio::join!(turn, stop) })
+            .await
+            .unwrap();
+    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
+    assert_eq!(finished(&bench.reported().await).len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_id_that_comes_again_is_renamed_with_its_result() {
+    let mut bench = Setup::new(vec![add("f:0"), add("f:0"), script::text("ok")]).build();
+    bench.run("x").await.unwrap();
+    assert_eq!(results(&bench.agent.transcript()[4]), [("f:0-2", "4", false)]);
+}
+
+#[tokio::test]
+async fn an_answer_without_content_ends_the_turn_and_leaves_no_message() {
+    let empty = script::cut_text("", FinishReason::EndTurn);
+    let mut bench = Setup::new(vec![empty, script::text("ok")]).build();
+    assert_eq!(bench.run("a").await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.agent.transcript().len(), 1);
+    assert_eq!(bench.run("b").await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.agent.transcript().len(), 2);
+}
+
+#[tokio::test]
+async fn usage_is_summed_and_a_request_that_told_nothing_makes_it_unknown() {
+    let told = Usage { input: Some(10), output: Some(2), ..Usage::default() };
+    let script =
+        vec![script::with_usage(add("a"), told), script::with_usage(script::text("4"), told)];
+    let mut bench = Setup::new(script).build();
+    bench.run("x").await.unwrap();
+    let events = bench.reported().await;
+    let usage = finished(&events)[0].usage;
+    assert_eq!((usage.counts.input, usage.counts.output), (Some(20), Some(4)));
+    assert_eq!(usage.accounting, agent::event::Accounting::Reported);
+
+    let mut bench = Setup::new(vec![script::with_usage(add("a"), told), script::text("4")]).build();
+    bench.run("x").await.unwrap();
+    let events = bench.reported().await;
+    assert_eq!(finished(&events)[0].usage.accounting, agent::event::Accounting::Unknown);
+}
+
+#[tokio::test]
+async fn a_failed_step_is_reported_and_leaves_the_transcript_ready_for_the_next_prompt() {
+    let error =
+        LlmError::Api { kind: "overloaded_error".into(), message: "busy".into(), status: None };
+    let mut bench =
+        Setup::playing(vec![Answer::Refuse(error), Answer::Events(script::text("ok"))]).build();
+    bench.run("a").await.unwrap_err();
+    assert_eq!(bench.run("b").await.unwrap(), TurnOutcome::Done);
+    let events = bench.reported().await;
+    assert!(events.iter().any(|event| matches!(event, AgentEvent::StepFailed { step: 1, .. })));
+}
+
+#[tokio::test]
+async fn dropping_a_dispatch_asks_the_tool_to_stop_and_lets_it_clean_up() {
+    struct Cleaner {
+        started: Arc<Notify>,
+        cleaned: Arc<Notify>,
+    }
+    #[async_trait]
+    impl Tool for Cleaner {
+        fn name(&self) -> &str {
+            "cleaner"
+        }
+        fn description(&self) -> &str {
+            "a tool for tests"
+        }
+        fn input_schema(&self) -> Value {
+            json!({"type": "object"})
+        }
+        fn effects(&self, _args: &Value) -> Effects {
+            Effects::command()
+        }
+        fn on_cancel(&self) -> OnCancel {
+            OnCancel::MayBePartial
+        }
+        async fn call(&self, _args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            self.started.notify_one();
+            ctx.cancel.cancelled().await;
+            self.cleaned.notify_one();
+            Err(ToolError::Cancelled("cleaned".into()))
+        }
+    }
+    let (started, cleaned) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut registry = ToolRegistry::default();
+    let tool = Cleaner { started: Arc::clone(&started), cleaned: Arc::clone(&cleaned) };
+    registry.register(Arc::new(tool)).unwrap();
+    let ctx = ToolContext {
+        cwd: "/".into(),
+        cancel: CancellationToken::new(),
+        session_id: "s".into(),
+        output: None,
+    };
+    let args = json!({});
+    tokio::select! {
+        _ = registry.dispatch("a", "cleaner", &args, &ctx) => panic!("nothing cancelled it"),
+        () = started.notified() => {}
+    }
+    tokio::time::timeout(Duration::from_secs(10), cleaned.notified()).await.unwrap();
+}

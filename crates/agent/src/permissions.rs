@@ -112,3 +112,87 @@ fn describe(effects: &Effects) -> &'static str {
         "do something whose effects are not known"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::{OnCancel, ToolContext, ToolError, ToolOutput};
+
+    struct Acts(Effects);
+
+    #[async_trait]
+    impl Tool for Acts {
+        fn name(&self) -> &str {
+            "acts"
+        }
+        fn description(&self) -> &str {
+            "a tool for tests"
+        }
+        fn input_schema(&self) -> Value {
+            json!({"type": "object"})
+        }
+        fn effects(&self, _args: &Value) -> Effects {
+            self.0.clone()
+        }
+        fn on_cancel(&self) -> OnCancel {
+            OnCancel::Atomic
+        }
+        async fn call(&self, _args: Value, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            unreachable!("a policy never calls")
+        }
+    }
+
+    #[derive(Debug, PartialEq)]
+    enum Verdict {
+        Allow,
+        Ask,
+        Deny,
+    }
+    use PermissionMode::{AcceptEdits, Bypass, Default as Standard, Plan};
+    use Verdict::{Allow, Ask, Deny};
+
+    #[track_caller]
+    fn check(effects: &Effects, mode: PermissionMode, want: Verdict) {
+        let got = match Policy::new(mode).decide(&Acts(effects.clone()), &json!({})) {
+            Decision::Allow => Allow,
+            Decision::Ask { .. } => Ask,
+            Decision::Deny { .. } => Deny,
+        };
+        assert_eq!(got, want, "{effects:?} in {mode:?}");
+    }
+
+    #[test]
+    fn the_mode_decides_by_what_a_call_may_touch() {
+        let edit = Effects::writes(PathSet::Paths(vec!["a".into()]));
+        let network = Effects { network: true, ..Effects::none() };
+        let unknown = Effects { unknown: true, ..Effects::none() };
+        let anywhere = Effects::writes(PathSet::Anywhere);
+        let rows = [
+            (Effects::none(), [Allow, Allow, Allow, Allow]),
+            (Effects::reads(PathSet::Workspace), [Allow, Allow, Allow, Allow]),
+            (edit, [Ask, Allow, Deny, Allow]),
+            (anywhere, [Ask, Ask, Deny, Allow]),
+            (Effects::command(), [Ask, Ask, Deny, Allow]),
+            (network, [Ask, Ask, Deny, Allow]),
+            (unknown, [Ask, Ask, Deny, Allow]),
+        ];
+        for (effects, wants) in rows {
+            for (mode, want) in [Standard, AcceptEdits, Plan, Bypass].into_iter().zip(wants) {
+                check(&effects, mode, want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_grant_covers_the_same_subject_and_never_plan_mode() {
+        let tool = Acts(Effects::command());
+        let mut policy = Policy::new(Standard);
+        policy.allow_for_session(&tool, &json!({}));
+        assert_eq!(policy.decide(&tool, &json!({})), Decision::Allow);
+        policy.mode = Plan;
+        assert!(matches!(policy.decide(&tool, &json!({})), Decision::Deny { .. }));
+    }
+}

@@ -191,3 +191,122 @@ fn abandoned(name: &str, on_cancel: OnCancel) -> String {
         CLEANUP_GRACE.as_secs()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::tool::Effects;
+
+    /// Answers with what it was given, or with as many letters as `repeat` asks for.
+    struct Echo(&'static str);
+
+    #[async_trait]
+    impl Tool for Echo {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn description(&self) -> &str {
+            "echoes"
+        }
+        fn input_schema(&self) -> Value {
+            json!({"type": "object"})
+        }
+        fn effects(&self, _args: &Value) -> Effects {
+            Effects::none()
+        }
+        fn on_cancel(&self) -> OnCancel {
+            OnCancel::Atomic
+        }
+        async fn call(&self, args: Value, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            let repeat = args["repeat"].as_u64().map(|n| usize::try_from(n).unwrap());
+            Ok(ToolOutput {
+                text: repeat.map_or_else(|| args.to_string(), |n| "x".repeat(n)),
+                display: args["display"].as_str().map(str::to_owned),
+                ..ToolOutput::default()
+            })
+        }
+    }
+
+    fn registry() -> ToolRegistry {
+        let mut registry = ToolRegistry::default();
+        registry.register(Arc::new(Echo("zeta"))).unwrap();
+        registry.register(Arc::new(Echo("alpha"))).unwrap();
+        registry
+    }
+
+    async fn dispatch(name: &str, args: Value) -> (String, bool, String) {
+        let ctx = ToolContext {
+            cwd: "/".into(),
+            cancel: CancellationToken::new(),
+            session_id: "s".into(),
+            output: None,
+        };
+        let dispatched = registry().dispatch("c1", name, &args, &ctx).await;
+        match dispatched.result {
+            ContentBlock::ToolResult { call_id, content, is_error, .. } => {
+                assert_eq!(call_id, "c1");
+                (content, is_error, dispatched.preview)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn tools_are_offered_in_the_order_they_were_registered() {
+        let names: Vec<String> = registry().specs().into_iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["zeta", "alpha"]);
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let error = registry().register(Arc::new(Echo("alpha"))).unwrap_err();
+        assert_eq!(error, RegistryError::Duplicate("alpha".into()));
+    }
+
+    #[test]
+    fn a_name_that_some_provider_refuses_is_refused_here() {
+        let long: &'static str = Box::leak("x".repeat(65).into_boxed_str());
+        for name in ["", "a b", "a.b", "é", long] {
+            let error = registry().register(Arc::new(Echo(name))).unwrap_err();
+            assert_eq!(error, RegistryError::BadName(name.to_owned()));
+        }
+        let longest: &'static str = Box::leak("x".repeat(64).into_boxed_str());
+        assert_eq!(registry().register(Arc::new(Echo(longest))), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_unknown_tool_lists_the_known_ones() {
+        let (text, is_error, _) = dispatch("nope", json!({})).await;
+        assert!(is_error);
+        assert_eq!(text, "Unknown tool 'nope'. Available tools: zeta, alpha");
+    }
+
+    #[tokio::test]
+    async fn arguments_that_are_no_object_are_echoed_back() {
+        let (text, is_error, _) = dispatch("alpha", json!("not json")).await;
+        assert!(is_error);
+        assert_eq!(text, "invalid arguments: arguments must be a JSON object. Received: not json");
+        let (text, ..) = dispatch("alpha", json!([1, 2])).await;
+        assert!(text.ends_with("Received: [1,2]"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_long_result_is_cut_and_says_so() {
+        let (text, is_error, preview) = dispatch("alpha", json!({"repeat": 1_000_000})).await;
+        assert!(!is_error);
+        assert!(text.chars().count() < DEFAULT_MAX_OUTPUT_CHARS + 500);
+        assert!(text.contains("cut"), "no note in the result");
+        assert!(preview.chars().count() < MAX_PREVIEW_CHARS + 500);
+    }
+
+    #[tokio::test]
+    async fn a_person_sees_what_the_tool_made_for_the_screen() {
+        let (text, _, preview) = dispatch("alpha", json!({"display": "+ new line"})).await;
+        assert_eq!(preview, "+ new line");
+        assert_ne!(text, preview);
+    }
+}

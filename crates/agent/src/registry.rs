@@ -112,9 +112,9 @@ impl ToolRegistry {
     fn to_result(&self, call_id: &str, outcome: Result<ToolOutput, ToolError>) -> Dispatched {
         let is_error = outcome.is_err();
         let output = outcome.unwrap_or_else(|error| ToolOutput::from(error.to_string()));
-        let content = truncate::middle(&output.text, self.max_output_chars);
+        let content = truncate::middle(&output.text, self.max_output_chars).into_owned();
         let shown = output.display.as_deref().unwrap_or(&content);
-        let preview = truncate::middle(shown, MAX_PREVIEW_CHARS);
+        let preview = truncate::middle(shown, MAX_PREVIEW_CHARS).into_owned();
         let result = ContentBlock::ToolResult {
             call_id: call_id.to_owned(),
             content,

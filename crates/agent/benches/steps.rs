@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use agent::event::{EventReceiver, channel};
+use agent::channel::{EventReceiver, channel};
 use agent::permissions::{PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;

@@ -12,9 +12,8 @@ use llm::{ContentBlock, IntegrityError, LlmError, Message, Provider, Usage};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approval::Approver;
-use crate::event::{
-    Accounting, AgentEvent, ErrorInfo, EventSender, TurnOutcome, TurnSummary, TurnUsage,
-};
+use crate::channel::EventSender;
+use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
 use crate::permissions::Policy;
 use crate::registry::ToolRegistry;
 use crate::session::{AddUserError, Session};

@@ -1,13 +1,8 @@
-//! What a turn tells the people and programs that watch it, and the bounded channel it travels in.
-
-mod channel;
+//! What a turn tells the people and programs that watch it.
 
 use llm::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-pub(crate) use channel::CallOutput;
-pub use channel::{EventReceiver, EventSender, channel};
 
 /// One thing that happened in a turn, in order.
 ///

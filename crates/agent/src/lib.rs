@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod approval;
+pub mod channel;
 pub mod event;
 pub mod permissions;
 pub mod process;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::event::{AgentEvent, EventReceiver, TurnOutcome, TurnSummary, channel};
+use agent::channel::{EventReceiver, channel};
+use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
 use agent::permissions::{PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;

@@ -22,8 +22,8 @@ pub use api_key::ApiKey;
 pub use builder::{Completion, MessageBuilder};
 pub use error::{Deadline, ErrorClass, LlmError};
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
-pub use provider::{EventStream, IdSource, Provider, collect};
-pub use stream::{FinishReason, StreamEvent, Usage};
+pub use provider::{EventStream, Provider, collect};
+pub use stream::{FinishReason, IdSource, StreamEvent, Usage};
 pub use types::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,
     WireKey,

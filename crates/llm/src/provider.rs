@@ -13,9 +13,6 @@ use crate::types::ChatRequest;
 /// An answer as it arrives. It owns all it needs; dropping it closes the connection.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, LlmError>> + Send>>;
 
-/// Makes the ids of calls that a server left unnamed. Handed in, so that decoders stay pure.
-pub type IdSource = Box<dyn FnMut() -> String + Send>;
-
 /// Something that answers a [`ChatRequest`]: a server, a script, or a wrapper around one.
 #[async_trait]
 pub trait Provider: Send + Sync {

@@ -81,6 +81,9 @@ pub enum StreamEvent {
     },
 }
 
+/// Makes the ids of calls that a server left unnamed. Handed in, so that decoders stay pure.
+pub type IdSource = Box<dyn FnMut() -> String + Send>;
+
 /// Token counts of one request. `None` means "not told", which is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{Agent, Run};
 use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
-use crate::event::{AgentEvent, CallOutput};
+use crate::channel::CallOutput;
+use crate::event::AgentEvent;
 use crate::permissions::Decision;
 use crate::registry::Dispatched;
 use crate::tool::{OutputSink, ToolContext};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::provider::IdSource;
+use crate::stream::IdSource;
 
 /// The ids of one answer.
 pub(super) struct CallIds {

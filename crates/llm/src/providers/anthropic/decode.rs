@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::error::LlmError;
-use crate::provider::IdSource;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
 use crate::providers::held::Held;
 use crate::providers::loose::{Count, JsonText, Object, Text, mend_surrogates};
 use crate::sse::SseFrame;
+use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent, Usage};
 use crate::types::ProviderMeta;
 

@@ -18,10 +18,10 @@ use self::calls::Calls;
 use self::chunk::{Chunk, Content, Delta};
 use self::reasoning::Reasoning;
 use crate::error::LlmError;
-use crate::provider::IdSource;
 use crate::providers::fault;
 use crate::providers::loose::mend_surrogates;
 use crate::sse::SseFrame;
+use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent, Usage};
 
 /// The name of this wire dialect in [`ProviderMeta::provider`](crate::types::ProviderMeta::provider).

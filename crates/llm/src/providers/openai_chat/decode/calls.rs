@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::chunk::{CallDelta, Function};
 use crate::error::LlmError;
-use crate::provider::IdSource;
 use crate::providers::call_ids::CallIds;
 use crate::providers::held::Held;
+use crate::stream::IdSource;
 use crate::stream::StreamEvent;
 
 /// The calls of one answer.

@@ -1,4 +1,4 @@
-//! A bounded queue of events that joins deltas and never loses the end of a turn.
+//! The way from a turn to its watcher: a bounded queue of events that joins deltas and never loses the end of a turn.
 //!
 //! Delivery policy: the sender waits while the queue is full, so a slow watcher slows the turn down
 //! instead of filling memory. Live tool output is the exception: it is dropped first. A watcher that
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::AgentEvent;
+use crate::event::AgentEvent;
 use crate::tool::OutputSink;
 
 /// Most events waiting at once, the end of a turn apart.

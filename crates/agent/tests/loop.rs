@@ -150,9 +150,9 @@ impl Setup {
         let provider = Arc::new(ScriptedProvider::playing(self.script));
         let (sender, events) = channel();
         let mut tools = ToolRegistry::default();
-        tools.register(Arc::new(Calculator)).unwrap();
+        tools.register(Arc::new(Calculator)).expect("names are distinct");
         for tool in self.tools {
-            tools.register(Arc::new(tool)).unwrap();
+            tools.register(Arc::new(tool)).expect("names are distinct");
         }
         let agent = Agent::new(AgentParts {
             provider: Arc::clone(&provider) as _,

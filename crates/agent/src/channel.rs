@@ -261,10 +261,12 @@ mod tests {
         let mut bytes = 0;
         let mut steps = 0;
         while let Some(event) = receiver.recv().await {
-            let waiting = receiver.shared.lock();
-            assert!(waiting.queue.len() <= MAX_EVENTS);
-            assert!(waiting.bytes <= MAX_BYTES);
-            drop(waiting);
+            let (waiting, bytes_waiting) = {
+                let state = receiver.shared.lock();
+                (state.queue.len(), state.bytes)
+            };
+            assert!(waiting <= MAX_EVENTS);
+            assert!(bytes_waiting <= MAX_BYTES);
             match event {
                 AgentEvent::TextDelta { text } => bytes += text.len(),
                 AgentEvent::StepFailed { .. } => steps += 1,

@@ -1,34 +1,22 @@
 //! Reads the errors that servers put into an answer whose status was 200; pure.
 //!
-//! The shapes differ: `{type, message}` at Anthropic, `{message, type, param, code}` at OpenAI, a
-//! number as `code` at OpenRouter and Google, plain text at small servers, the fields without an
-//! envelope under `event: error`.
+//! Their shapes are those of error answers, read by [`ErrorBody`]; here they become
+//! [`LlmError::Api`].
 
 use serde_json::Value;
 
 use crate::error::LlmError;
-
-/// The longest message that is kept, in characters.
-const MESSAGE_CHARS: usize = 1_000;
+use crate::error::body::{ErrorBody, MAX_MESSAGE_CHARS, bounded};
 
 /// How much of an unreadable answer is quoted, in characters.
 const QUOTE_CHARS: usize = 200;
 
 /// The error of an event or a body that holds one, whatever its envelope.
 pub(super) fn from_json(json: &str) -> LlmError {
-    match serde_json::from_str::<Value>(json) {
-        Ok(body) => from_value(&body),
-        Err(_) => api("error".to_owned(), json, None),
-    }
-}
-
-fn from_value(body: &Value) -> LlmError {
-    let inner = match &body["error"] {
-        Value::Null => body,
-        error => error,
-    };
+    let ErrorBody { message, json, .. } = ErrorBody::read(json.as_bytes());
+    let body = json.unwrap_or_default();
     // xAI and some local servers put text under `error` and a code beside it.
-    let fields = if inner.is_object() { inner } else { body };
+    let fields = if body["error"].is_object() { &body["error"] } else { &body };
     let status = ["code", "status_code", "status"].iter().find_map(|name| status(&fields[*name]));
     let kind = ["code", "type", "status"]
         .iter()
@@ -37,31 +25,13 @@ fn from_value(body: &Value) -> LlmError {
         .map(str::to_owned)
         .or_else(|| status.map(|status| status.to_string()))
         .unwrap_or_else(|| "error".to_owned());
-    api(kind, &message(inner, fields), status)
-}
-
-fn api(kind: String, message: &str, status: Option<u16>) -> LlmError {
-    LlmError::Api { kind, message: start(message, MESSAGE_CHARS), status }
+    LlmError::Api { kind, message: bounded(&message, MAX_MESSAGE_CHARS), status }
 }
 
 /// A number, or a number as text, that can be an HTTP status.
 fn status(value: &Value) -> Option<u16> {
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (100..600).contains(status))
-}
-
-fn message(inner: &Value, fields: &Value) -> String {
-    let text = ["message", "detail", "error_description"]
-        .iter()
-        .find_map(|name| fields[*name].as_str())
-        .or_else(|| inner.as_str())
-        .filter(|text| !text.is_empty());
-    let Some(text) = text else { return inner.to_string() };
-    // OpenRouter's own message is "Provider returned error"; the reason is what the provider said.
-    match fields["metadata"]["raw"].as_str() {
-        Some(raw) if !raw.is_empty() => format!("{text}: {raw}"),
-        _ => text.to_owned(),
-    }
 }
 
 /// Whether a successful answer of this media type is an event stream.
@@ -81,31 +51,23 @@ pub fn is_event_stream(content_type: Option<&str>) -> bool {
 ///
 /// A JSON body with an error in it gives that error; anything else is quoted.
 pub fn not_an_event_stream(content_type: Option<&str>, body: &[u8]) -> LlmError {
-    if let Ok(value) = serde_json::from_slice::<Value>(body)
-        && !value["error"].is_null()
-    {
-        return from_value(&value);
+    let read = ErrorBody::read(body);
+    if read.json.is_some_and(|json| !json["error"].is_null()) {
+        return from_json(&String::from_utf8_lossy(body));
     }
     let media_type = content_type.unwrap_or("an unnamed type");
-    let body = String::from_utf8_lossy(body);
-    let words: Vec<&str> = body.split_whitespace().collect();
     LlmError::Decode(format!(
-        "expected an event stream but got {media_type}; check the base URL. It begins: {}",
-        start(&words.join(" "), QUOTE_CHARS)
+        "expected an event stream but got {media_type}; check the base URL. It says: {}",
+        bounded(&read.message, QUOTE_CHARS)
     ))
 }
 
 /// The error for an event whose JSON is broken.
 pub(super) fn unreadable(json: &str, error: &serde_json::Error) -> LlmError {
-    LlmError::Decode(format!("an event is not valid JSON ({error}): {}", start(json, QUOTE_CHARS)))
-}
-
-/// The first `chars` characters of `text`, marked when something follows them.
-fn start(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    LlmError::Decode(format!(
+        "an event is not valid JSON ({error}): {}",
+        bounded(json, QUOTE_CHARS)
+    ))
 }
 
 #[cfg(test)]
@@ -160,19 +122,18 @@ mod tests {
             "Provider returned error: down",
             Some(502),
         );
-        check(r#"{"error":{"code":7}}"#, "error", r#"{"code":7}"#, None);
+        check(r#"{"error":{"code":7}}"#, "error", r#"{"error":{"code":7}}"#, None);
         check("plain words", "error", "plain words", None);
     }
 
     #[test]
-    fn a_long_message_is_cut_at_a_character() {
+    fn a_long_message_is_cut() {
         let LlmError::Api { message, .. } =
             from_json(&format!(r#"{{"error":"{}"}}"#, "é".repeat(5_000)))
         else {
             panic!("not an api error")
         };
-        assert_eq!(message.chars().count(), MESSAGE_CHARS + 1);
-        assert!(message.ends_with("é…"));
+        assert!(message.starts_with("é") && message.ends_with("… (shortened)"), "{message}");
     }
 
     #[test]
@@ -192,11 +153,11 @@ mod tests {
 
     #[test]
     fn a_page_is_quoted_and_a_json_error_is_read() {
-        let page = not_an_event_stream(Some("text/html"), b"<h1>\n  Gate\xffway</h1>");
+        let page = not_an_event_stream(Some("text/html"), b"<html><h1>\n  Gate\xffway</h1>");
         assert_eq!(
             page.to_string(),
             "the server's answer could not be read: expected an event stream but got text/html; \
-             check the base URL. It begins: <h1> Gate\u{fffd}way</h1>"
+             check the base URL. It says: an HTML page: Gate\u{fffd}way"
         );
         let document =
             not_an_event_stream(Some("application/json"), br#"{"error":{"message":"bad key"}}"#);

@@ -1,0 +1,123 @@
+//! Drives the decoders the way the network code does, with chunks cut anywhere.
+
+#![allow(unreachable_pub, reason = "shared by several test targets as a private module")]
+
+use llm::providers::anthropic::decode::StreamState;
+use llm::providers::openai_chat::decode::ChatStreamState;
+use llm::sse::SseDecoder;
+use llm::{Completion, ContentBlock, IdSource, LlmError, MessageBuilder, StreamEvent, Usage};
+
+/// A wire dialect with a decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// Chat Completions.
+    OpenAiChat,
+}
+
+impl Dialect {
+    /// By the name that fixture folders and cases use.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "anthropic" => Some(Self::Anthropic),
+            "openai-chat" => Some(Self::OpenAiChat),
+            _ => None,
+        }
+    }
+}
+
+/// One way of cutting a body into chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// One chunk.
+    Whole,
+    /// A chunk for every byte.
+    Bytes,
+    /// Two chunks; the first has so many bytes.
+    At(usize),
+}
+
+impl Cut {
+    /// The chunks of `body`.
+    pub fn chunks(self, body: &[u8]) -> Vec<&[u8]> {
+        match self {
+            Self::Whole => vec![body],
+            Self::Bytes => body.chunks(1).collect(),
+            Self::At(at) => vec![&body[..at], &body[at..]],
+        }
+    }
+}
+
+/// What a body was decoded to.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Every event, also those before an error.
+    pub events: Vec<StreamEvent>,
+    /// How the stream ended.
+    pub end: Result<(), LlmError>,
+    /// Whether the protocol's end mark came.
+    pub marked: bool,
+}
+
+impl Decoded {
+    /// The completion, or the error that the decoder or the builder ended with.
+    pub fn completion(self) -> Result<Completion, LlmError> {
+        let mut builder = MessageBuilder::default();
+        self.events.iter().try_for_each(|event| builder.push(event))?;
+        self.end?;
+        builder.finish()
+    }
+
+    /// The blocks and counts so far, of a stream that may have broken off.
+    pub fn partial(&self) -> (Vec<ContentBlock>, Usage) {
+        let mut builder = MessageBuilder::default();
+        for event in &self.events {
+            builder.push(event).expect("the decoders emit no impossible order");
+        }
+        let usage = *builder.usage();
+        (builder.into_blocks(), usage)
+    }
+
+    /// Everything that must not depend on how the body was cut.
+    pub fn fingerprint(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+enum Decoder {
+    Anthropic(Box<StreamState>),
+    OpenAiChat(Box<ChatStreamState>),
+}
+
+/// Decodes `body` from chunks as `cut` makes them. Made ids are `made_0`, `made_1`, ….
+pub fn decode(dialect: Dialect, body: &[u8], cut: Cut) -> Decoded {
+    let mut made = 0;
+    let ids: IdSource = Box::new(move || {
+        made += 1;
+        format!("made_{}", made - 1)
+    });
+    let mut decoder = match dialect {
+        Dialect::Anthropic => Decoder::Anthropic(Box::new(StreamState::new(ids))),
+        Dialect::OpenAiChat => Decoder::OpenAiChat(Box::new(ChatStreamState::new(ids))),
+    };
+    let mut sse = SseDecoder::default();
+    let mut events = Vec::new();
+    let mut end = cut.chunks(body).into_iter().try_for_each(|chunk| {
+        sse.feed(chunk, |frame| match &mut decoder {
+            Decoder::Anthropic(state) => state.on_sse(frame, &mut events),
+            Decoder::OpenAiChat(state) => state.on_sse(frame, &mut events),
+        })
+    });
+    let marked = match &decoder {
+        Decoder::Anthropic(state) => state.is_finished(),
+        Decoder::OpenAiChat(state) => state.is_finished(),
+    };
+    if end.is_ok() {
+        end = match &mut decoder {
+            Decoder::Anthropic(state) => state.on_end(&mut events),
+            Decoder::OpenAiChat(state) => state.on_end(&mut events),
+        };
+    }
+    Decoded { events, end, marked }
+}

@@ -1,1 +1,216 @@
 //! Runs child processes and cleans up after them; the only spawner.
+//!
+//! [`spawn`] starts a child in a session of its own (so a group of its own and no controlling terminal),
+//! with a null standard input, no inherited descriptors and exactly the environment it is given. A task
+//! then owns the child until nothing of it is left: it drains both pipes into bounded memory, ends
+//! everything on a deadline or a cancellation, and returns when the child itself exits, not when the last
+//! process that inherited a pipe does. What the child left running is ended as well and counted.
+//!
+//! Three things are set for the whole process, at the first spawn: it becomes the reaper of orphaned
+//! descendants (Linux), so that a daemon which left its session is still found; it and its children write
+//! no core files, since its memory holds keys; and descriptors it was started with are marked close-on-exec.
+
+mod capture;
+#[cfg_attr(target_os = "linux", path = "process/family.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "process/family_portable.rs")]
+mod family;
+mod owner;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Once;
+use std::time::Duration;
+
+use process_wrap::tokio::{CommandWrap, CommandWrapper as _, ProcessSession};
+use rustix::process::{Resource, Rlimit};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use capture::{Captured, Keep};
+use family::Family;
+use owner::Owner;
+
+/// A child process to be: everything it gets, and nothing else.
+pub struct Spec {
+    /// The program; a name without a slash is looked up in the `PATH` of `env`.
+    pub program: PathBuf,
+    /// What the program is told its own name is; `program` itself when absent.
+    pub arg0: Option<OsString>,
+    /// The arguments after the name.
+    pub args: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its whole environment, usually from [`child_env`](crate::secrets::child_env).
+    pub env: Vec<(OsString, OsString)>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Ends it early.
+    pub cancel: CancellationToken,
+    /// How much of each of its two streams is kept.
+    pub keep: Keep,
+    /// Sees every piece of output as it is read, kept or not. Must not block: the drain waits for it.
+    pub output: Option<OutputSeen>,
+}
+
+/// Sees a piece of a child's output.
+pub type OutputSeen = Box<dyn FnMut(Stream, &[u8]) + Send>;
+
+/// One of a child's two output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A child that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The folder it was to start in is not there.
+    #[error("the working directory {} no longer exists or is not a directory", cwd.display())]
+    NoCwd {
+        /// The folder.
+        cwd: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("could not start {}: {source}", program.display())]
+    Refused {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What became of a child, its output and all that it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// How the child itself ended.
+    pub status: Status,
+    /// Why it came to an end.
+    pub ended: Ended,
+    /// Its standard output, the head and the tail.
+    pub stdout: Captured,
+    /// Its standard error, the head and the tail.
+    pub stderr: Captured,
+    /// How many other processes it had started and left running, which were then ended. Where
+    /// descendants cannot be listed (other systems than Linux) a group that was ended counts as one.
+    pub stragglers: usize,
+    /// How many processes still run because they could not be ended, for example another user's.
+    pub unended: usize,
+    /// Wall time from start to the end of the last process.
+    pub duration: Duration,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+    /// It was killed and has not gone yet: the kernel holds it in an uninterruptible wait.
+    Stuck,
+}
+
+/// Why a child came to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    Completed,
+    /// It ran for too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// A child that runs. Dropping it ends the child and all that it started, in the background.
+#[derive(Debug)]
+pub struct Supervised {
+    owner: JoinHandle<Finished>,
+    stop: DropGuard,
+    id: u32,
+}
+
+impl Supervised {
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Waits until the child and everything it started is gone. Dropping the future ends them.
+    ///
+    /// # Errors
+    /// When the runtime shuts down meanwhile; the processes are then killed without being waited for.
+    pub async fn wait(self) -> io::Result<Finished> {
+        let finished = self.owner.await.map_err(io::Error::other)?;
+        self.stop.disarm();
+        Ok(finished)
+    }
+}
+
+/// Starts a child under supervision. Must be called on a tokio runtime with I/O and time.
+///
+/// # Errors
+/// When the working directory is missing, or the program is, or the system refuses.
+pub fn spawn(spec: Spec) -> Result<Supervised, SpawnError> {
+    prepare_this_process();
+    let mark = family::Mark::new(&spec.env);
+    let child = match start(&spec, &mark) {
+        Ok(child) => child,
+        Err(_) if !spec.cwd.is_dir() => return Err(SpawnError::NoCwd { cwd: spec.cwd }),
+        Err(source) => return Err(SpawnError::Refused { program: spec.program, source }),
+    };
+    let id = child.id().expect("a child that nobody has waited for has an id");
+    let stop = spec.cancel.child_token();
+    let owner = Owner::new(child, Family::new(id, mark), spec, stop.clone());
+    Ok(Supervised { owner: tokio::spawn(owner.run()), stop: stop.drop_guard(), id })
+}
+
+fn start(spec: &Spec, mark: &family::Mark) -> io::Result<Child> {
+    let mut command = Command::new(&spec.program);
+    if let Some(arg0) = &spec.arg0 {
+        command.arg0(arg0);
+    }
+    command
+        .args(&spec.args)
+        .current_dir(&spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .env(family::MARK, mark.as_env())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Only the wrapper's way to start is used; the child it would give back waits for the whole group.
+    ProcessSession.pre_spawn(&mut command, &CommandWrap::with_new("", |_| {}))?;
+    command.spawn()
+}
+
+/// Sets what holds for this whole process; see the head of this file.
+fn prepare_this_process() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let mut core = rustix::process::getrlimit(Resource::Core);
+        core.current = Some(0);
+        if let Err(error) = rustix::process::setrlimit(Resource::Core, Rlimit { ..core }) {
+            tracing::warn!(%error, "core files stay enabled");
+        }
+        family::adopt_orphans();
+    });
+    // Every time: libraries written in other languages open files without the flag.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
+}
+
+impl From<ExitStatus> for Status {
+    fn from(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(code) => Self::Exited(code),
+            None => Self::Signaled(status.signal().unwrap_or_default()),
+        }
+    }
+}

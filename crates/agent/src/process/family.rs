@@ -1,0 +1,254 @@
+//! Which processes a child started, wherever they went, and how they are ended (Linux).
+//!
+//! This process is the reaper of its orphaned descendants, so whatever a dead child left behind is now a
+//! child of ours: there is nothing to search, one small file lists it. Only our own children are ever
+//! signalled, and their ids cannot be reused before we reap them, so no foreign process can be hit. A
+//! process further down becomes our child when the one above it ends.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+
+/// The variable by which a process is known to belong to a call.
+pub(super) const MARK: &str = "ANVIL_CALL_ID";
+
+/// What all processes of one family inherit.
+///
+/// Twice, because either can be lost: the environment by `env -i`, which a dead process has no longer
+/// either, and the limit when a child forks before it is set. The limit is the one on file locks, which
+/// Linux has kept and ignored since 2.4.25: any number does, and even a zombie still shows it.
+pub(super) struct Mark {
+    env: String,
+    id: String,
+    limit: u64,
+}
+
+impl Mark {
+    /// A mark of its own. The environment `env` may hold the mark of an outer anvil, in whose command this
+    /// one runs; it stays a part of ours, or the outer one would lose sight of what we start.
+    pub(super) fn new(env: &[(OsString, OsString)]) -> Self {
+        let id = uuid::Uuid::new_v4();
+        let (limit, _) = id.as_u64_pair();
+        let id = id.simple().to_string();
+        let outer = env.iter().find(|(name, _)| name == MARK).and_then(|(_, mark)| mark.to_str());
+        let env = outer.map_or_else(|| id.clone(), |outer| format!("{outer}.{id}"));
+        Self { env, id, limit }
+    }
+
+    pub(super) fn as_env(&self) -> &str {
+        &self.env
+    }
+}
+
+/// A child and all that it started.
+pub(super) struct Family {
+    leader: Pid,
+    mark: Mark,
+    /// Members known by descent, or signalled once.
+    members: HashSet<Pid>,
+    /// Members that were asked to end already.
+    asked: HashSet<Pid>,
+}
+
+impl Family {
+    /// The family of a child that was just started with `mark` in its environment.
+    pub(super) fn new(leader: u32, mark: Mark) -> Self {
+        let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+        let leader = leader.expect("a process id is a positive number");
+        let limit = Rlimit { current: Some(mark.limit), maximum: None };
+        // Without it the environment still tells; see `Mark`.
+        if let Err(error) = rustix::process::prlimit(Some(leader), Resource::Locks, limit) {
+            tracing::debug!(%error, "a child process is marked in its environment only");
+        }
+        Self { leader, mark, members: HashSet::new(), asked: HashSet::new() }
+    }
+
+    /// The members that run and whose parent is dead, except the leader. Reaps the dead ones.
+    pub(super) fn survivors(&self) -> Vec<Pid> {
+        let orphans = own_children().unwrap_or_default();
+        orphans
+            .into_iter()
+            .filter(|pid| *pid != self.leader && self.is_member(*pid))
+            .filter(|pid| {
+                matches!(rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None))
+            })
+            .collect()
+    }
+
+    /// Notes everything that descends from the leader, or from survivors once it is gone.
+    pub(super) fn remember(&mut self, leader_runs: bool) {
+        let mut above = self.survivors();
+        self.members.extend(&above);
+        if leader_runs {
+            above.push(self.leader);
+        }
+        while let Some(pid) = above.pop() {
+            // A process that has just gone has no children.
+            for child in children_of(pid).unwrap_or_default() {
+                if self.members.insert(child) {
+                    above.push(child);
+                }
+            }
+        }
+    }
+
+    /// Signals the group that the leader made, as long as its number is certain to be ours.
+    pub(super) fn signal_group(&self, signal: Signal, leader_runs: bool) {
+        let in_group = |pid: &Pid| rustix::process::getpgid(Some(*pid)) == Ok(self.leader);
+        if leader_runs || self.survivors().iter().any(in_group) {
+            report(rustix::process::kill_process_group(self.leader, signal));
+        }
+    }
+
+    /// Signals survivors outside the group, each once with the same signal unless it is SIGKILL.
+    pub(super) fn signal_orphans(&mut self, signal: Signal) {
+        for pid in self.survivors() {
+            self.members.insert(pid);
+            // What an orphan has started will be an orphan itself in a moment.
+            self.members.extend(children_of(pid).unwrap_or_default());
+            let first = self.asked.insert(pid);
+            let in_group = rustix::process::getpgid(Some(pid)) == Ok(self.leader);
+            if signal == Signal::KILL || (first && !in_group) {
+                report(rustix::process::kill_process(pid, signal));
+            }
+        }
+    }
+
+    /// Kills everything without waiting, for when nothing can be awaited any more.
+    pub(super) fn kill_at_once(&mut self, leader_runs: bool) {
+        self.remember(leader_runs);
+        self.signal_group(Signal::KILL, leader_runs);
+        for pid in &self.members {
+            report(rustix::process::kill_process(*pid, Signal::KILL));
+        }
+    }
+
+    /// How many members besides the leader had to be ended.
+    pub(super) fn ended(&self) -> usize {
+        self.members.len()
+    }
+
+    fn is_member(&self, pid: Pid) -> bool {
+        self.members.contains(&pid)
+            || rustix::process::getsid(Some(pid)) == Ok(self.leader)
+            || rustix::process::getpgid(Some(pid)) == Ok(self.leader)
+            || lock_limit(pid) == Some(self.mark.limit)
+            || environment_names(pid, &self.mark.id)
+    }
+}
+
+/// The deaths of our children, ours by birth or by adoption.
+pub(super) struct Deaths(Option<SignalStream>);
+
+impl Deaths {
+    /// Starts listening: deaths from now on are heard.
+    pub(super) fn listen() -> Self {
+        Self(signal(SignalKind::child()).ok())
+    }
+
+    /// Hears nothing.
+    pub(super) fn ignored() -> Self {
+        Self(None)
+    }
+
+    /// Waits for the next death or deaths.
+    pub(super) async fn next(&mut self) {
+        let heard = match &mut self.0 {
+            Some(stream) => stream.recv().await,
+            None => None,
+        };
+        if heard.is_none() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Makes this process the parent of its descendants whose parent died.
+pub(super) fn adopt_orphans() {
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        tracing::warn!(%error, "processes that leave their session will not be found");
+    }
+}
+
+/// The children that this process adopted, among others.
+///
+/// The kernel gives orphans to the first thread that lives, which is the main one.
+fn own_children() -> io::Result<Vec<Pid>> {
+    let own = rustix::process::getpid().as_raw_nonzero();
+    match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
+        Ok(list) => Ok(parse_pids(&list)),
+        // A kernel built without CONFIG_PROC_CHILDREN.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => children_by_search(own.get()),
+        Err(error) => Err(error),
+    }
+}
+
+fn children_of(pid: Pid) -> io::Result<Vec<Pid>> {
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let mut children = Vec::new();
+    for task in fs::read_dir(tasks)? {
+        children.extend(parse_pids(&fs::read_to_string(task?.path().join("children"))?));
+    }
+    Ok(children)
+}
+
+fn parse_pids(list: &str) -> Vec<Pid> {
+    list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// The processes whose parent is `parent`, found by looking at each one.
+fn children_by_search(parent: i32) -> io::Result<Vec<Pid>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
+        else {
+            continue;
+        };
+        // Whatever has gone meanwhile is nobody's child.
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { continue };
+        if parent_in(&stat) == Some(parent) {
+            children.extend(Pid::from_raw(pid));
+        }
+    }
+    Ok(children)
+}
+
+/// The fourth field of a stat line, proc_pid_stat(5); the second, a name, may hold spaces and brackets.
+fn parent_in(stat: &[u8]) -> Option<i32> {
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The soft limit on file locks in proc_pid_limits(5); `None` when there is none or the process has gone.
+fn lock_limit(pid: Pid) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{}/limits", pid.as_raw_nonzero())).ok()?;
+    let row = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    row.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Whether the environment that a process was started with holds the mark `id`.
+fn environment_names(pid: Pid, id: &str) -> bool {
+    // Another user's process does not show its environment, nor could we end it.
+    let Ok(environ) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else {
+        return false;
+    };
+    environ.split(|byte| *byte == 0).any(|entry| {
+        entry
+            .strip_prefix(MARK.as_bytes())
+            .and_then(|rest| rest.strip_prefix(b"="))
+            .is_some_and(|ids| ids.split(|byte| *byte == b'.').any(|one| one == id.as_bytes()))
+    })
+}
+
+fn report(sent: rustix::io::Result<()>) {
+    match sent {
+        // Gone already: that is what was asked.
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => tracing::warn!(%error, "a process could not be signalled"),
+    }
+}

@@ -1,0 +1,95 @@
+//! Which processes a child started, and how they are ended (systems that only have process groups).
+//!
+//! A process that leaves the group of its leader is not found here, and members of the group cannot be
+//! counted: a group that had to be ended counts as one.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+/// The variable by which a process can tell which call it belongs to.
+pub(super) const MARK: &str = "ANVIL_CALL_ID";
+
+/// How often a group is looked at while it ends; its deaths cannot be heard.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What all processes of one family inherit.
+pub(super) struct Mark(String);
+
+impl Mark {
+    pub(super) fn new(_env: &[(OsString, OsString)]) -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+
+    pub(super) fn as_env(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A child and its process group.
+pub(super) struct Family {
+    leader: Pid,
+    ended: bool,
+}
+
+impl Family {
+    pub(super) fn new(leader: u32, _mark: Mark) -> Self {
+        let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+        Self { leader: leader.expect("a process id is a positive number"), ended: false }
+    }
+
+    /// The group's number when the group has members after its leader has gone.
+    pub(super) fn survivors(&self) -> Vec<Pid> {
+        match rustix::process::test_kill_process_group(self.leader) {
+            Ok(()) => vec![self.leader],
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Nothing to note: members cannot be listed.
+    pub(super) fn remember(&mut self, _leader_runs: bool) {}
+
+    pub(super) fn signal_group(&mut self, signal: Signal, leader_runs: bool) {
+        self.ended |= !leader_runs;
+        if let Err(error) = rustix::process::kill_process_group(self.leader, signal)
+            && error != rustix::io::Errno::SRCH
+        {
+            tracing::warn!(%error, "a process group could not be signalled");
+        }
+    }
+
+    pub(super) fn signal_orphans(&mut self, _signal: Signal) {}
+
+    pub(super) fn kill_at_once(&mut self, leader_runs: bool) {
+        self.signal_group(Signal::KILL, leader_runs);
+    }
+
+    pub(super) fn ended(&self) -> usize {
+        usize::from(self.ended)
+    }
+}
+
+/// Stands for the deaths that cannot be heard: wakes at short intervals.
+pub(super) struct Deaths(bool);
+
+impl Deaths {
+    pub(super) fn listen() -> Self {
+        Self(true)
+    }
+
+    pub(super) fn ignored() -> Self {
+        Self(false)
+    }
+
+    pub(super) async fn next(&mut self) {
+        if self.0 {
+            tokio::time::sleep(LOOK).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Nothing to do: orphans go to the first process of the system.
+pub(super) fn adopt_orphans() {}

@@ -1,0 +1,282 @@
+//! The task that owns one child: drains its pipes, hears its end, and ends what it started.
+
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::capture::Capture;
+use super::family::{Deaths, Family};
+use super::{Ended, Finished, OutputSeen, Spec, Status, Stream};
+
+/// How long what a child left behind may go on once the child has exited: time for the last words of a
+/// process substitution or of a background process about to end anyway.
+const SETTLE: Duration = Duration::from_millis(200);
+/// How long a process may take to clean up after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(500);
+/// How long the kernel may take to remove a process after SIGKILL.
+const KILL_GRACE: Duration = Duration::from_secs(2);
+/// Bytes read at once; the default capacity of a Linux pipe.
+const READ: usize = 64 * 1024;
+/// Bytes read at most from a pipe after the end: its largest capacity for a user without privileges.
+const LAST_WORDS: usize = 1024 * 1024;
+
+/// Everything one child needs until nothing of it is left.
+pub(super) struct Owner {
+    child: Child,
+    exited: Option<ExitStatus>,
+    family: Family,
+    stdout: Drain<ChildStdout>,
+    stderr: Drain<ChildStderr>,
+    output: Option<OutputSeen>,
+    stop: CancellationToken,
+    started: Instant,
+    timeout: Duration,
+    done: bool,
+}
+
+/// What woke the owner.
+#[derive(PartialEq)]
+enum Event {
+    Output,
+    Exited,
+    FamilyChanged,
+    Alarm,
+    Stop,
+}
+
+/// What the owner listens for besides its child and the pipes.
+struct Watch {
+    alarm: Pin<Box<Sleep>>,
+    deaths: Deaths,
+    hears_stop: bool,
+}
+
+impl Owner {
+    pub(super) fn new(
+        mut child: Child,
+        family: Family,
+        spec: Spec,
+        stop: CancellationToken,
+    ) -> Self {
+        let started = Instant::now();
+        Self {
+            stdout: Drain::new(child.stdout.take(), Capture::new(spec.keep)),
+            stderr: Drain::new(child.stderr.take(), Capture::new(spec.keep)),
+            child,
+            exited: None,
+            family,
+            output: spec.output,
+            stop,
+            started,
+            timeout: spec.timeout,
+            done: false,
+        }
+    }
+
+    /// Runs until the child and all that it started has gone, or cannot be ended.
+    pub(super) async fn run(mut self) -> Finished {
+        let ended = self.until_its_end().await;
+        if ended == Ended::Completed {
+            self.settle().await;
+        }
+        let unended = if self.is_gone() { 0 } else { self.end_all().await };
+        self.read_last_words();
+        self.done = true;
+        Finished {
+            status: self.exited.map_or(Status::Stuck, Status::from),
+            ended,
+            stdout: self.stdout.take_captured(),
+            stderr: self.stderr.take_captured(),
+            stragglers: self.family.ended(),
+            unended,
+            duration: self.started.elapsed(),
+        }
+    }
+
+    async fn until_its_end(&mut self) -> Ended {
+        let mut watch = Watch {
+            alarm: Box::pin(sleep_until(self.started + self.timeout)),
+            deaths: Deaths::ignored(),
+            hears_stop: true,
+        };
+        loop {
+            match self.next(&mut watch).await {
+                Event::Exited => return Ended::Completed,
+                Event::Alarm => return Ended::TimedOut,
+                Event::Stop => return Ended::Cancelled,
+                Event::Output | Event::FamilyChanged => {}
+            }
+        }
+    }
+
+    /// Gives what the child left behind a moment to end by itself. Costs nothing when nothing is left.
+    async fn settle(&mut self) {
+        self.read_last_words();
+        if self.is_quiet() {
+            return;
+        }
+        let mut watch = Watch::until(SETTLE);
+        watch.hears_stop = true;
+        while !self.is_quiet() {
+            if matches!(self.next(&mut watch).await, Event::Alarm | Event::Stop) {
+                return;
+            }
+        }
+    }
+
+    /// Asks every process of the family to end, then forces it. Returns how many are left.
+    async fn end_all(&mut self) -> usize {
+        self.family.remember(self.exited.is_none());
+        for (signal, grace) in [(Signal::TERM, TERM_GRACE), (Signal::KILL, KILL_GRACE)] {
+            let mut watch = Watch::until(grace);
+            self.family.signal_group(signal, self.exited.is_none());
+            loop {
+                self.family.signal_orphans(signal);
+                if self.is_gone() {
+                    return 0;
+                }
+                match self.next_but_output(&mut watch).await {
+                    Event::Alarm => break,
+                    _ => continue,
+                }
+            }
+        }
+        self.family.survivors().len() + usize::from(self.exited.is_none())
+    }
+
+    /// Whether no process of the family runs.
+    fn is_gone(&mut self) -> bool {
+        self.exited.is_some() && self.family.survivors().is_empty()
+    }
+
+    /// Whether no process of the family runs and nobody holds a pipe.
+    fn is_quiet(&mut self) -> bool {
+        self.stdout.pipe.is_none() && self.stderr.pipe.is_none() && self.is_gone()
+    }
+
+    async fn next_but_output(&mut self, watch: &mut Watch) -> Event {
+        loop {
+            let event = self.next(watch).await;
+            if event != Event::Output {
+                return event;
+            }
+        }
+    }
+
+    /// Waits for the next thing to happen; output is already taken in when it returns.
+    async fn next(&mut self, watch: &mut Watch) -> Event {
+        let Self { child, exited, stdout, stderr, output, stop, .. } = self;
+        // The order matters: a flood of output must delay neither a stop nor the end.
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if watch.hears_stop => Event::Stop,
+            () = watch.alarm.as_mut() => Event::Alarm,
+            status = child.wait(), if exited.is_none() => {
+                // Waiting fails only when somebody else reaped the child; its code is then unknown.
+                *exited = Some(status.unwrap_or_default());
+                Event::Exited
+            }
+            () = watch.deaths.next() => Event::FamilyChanged,
+            () = read_either(stdout, stderr, output) => Event::Output,
+        }
+    }
+
+    /// Takes what is in the pipes now, without waiting for more.
+    fn read_last_words(&mut self) {
+        self.stdout.read_now(Stream::Stdout, &mut self.output);
+        self.stderr.read_now(Stream::Stderr, &mut self.output);
+    }
+}
+
+impl Drop for Owner {
+    /// The runtime is shutting down: what cannot be awaited any more is at least killed.
+    fn drop(&mut self) {
+        if !self.done {
+            self.family.kill_at_once(self.exited.is_none());
+        }
+    }
+}
+
+impl Watch {
+    fn until(grace: Duration) -> Self {
+        Self { alarm: Box::pin(sleep(grace)), deaths: Deaths::listen(), hears_stop: false }
+    }
+}
+
+/// Reads a piece from whichever pipe has one; neither can starve the other.
+async fn read_either(
+    stdout: &mut Drain<ChildStdout>,
+    stderr: &mut Drain<ChildStderr>,
+    output: &mut Option<OutputSeen>,
+) {
+    tokio::select! {
+        read = stdout.read() => stdout.take_in(read, Stream::Stdout, output),
+        read = stderr.read() => stderr.take_in(read, Stream::Stderr, output),
+    }
+}
+
+/// One pipe, read until its end into bounded memory.
+struct Drain<P> {
+    /// Gone once it has ended.
+    pipe: Option<P>,
+    buffer: Vec<u8>,
+    capture: Option<Capture>,
+}
+
+impl<P: AsyncRead + AsFd + Unpin> Drain<P> {
+    fn new(pipe: Option<P>, capture: Capture) -> Self {
+        Self { pipe, buffer: Vec::with_capacity(READ), capture: Some(capture) }
+    }
+
+    /// Waits for bytes; the count is zero at the end. Cancel-safe: `take_in` gets what was read.
+    async fn read(&mut self) -> usize {
+        match &mut self.pipe {
+            // A pipe fails to read only when it is closed, which is its end.
+            Some(pipe) => pipe.read_buf(&mut self.buffer).await.unwrap_or_default(),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn take_in(&mut self, read: usize, stream: Stream, output: &mut Option<OutputSeen>) {
+        if read == 0 {
+            self.pipe = None;
+            return;
+        }
+        if let Some(seen) = output {
+            seen(stream, &self.buffer);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.push(&self.buffer);
+        }
+        self.buffer.clear();
+    }
+
+    /// Reads what the pipe holds at this moment, past the runtime's idea of its readiness.
+    fn read_now(&mut self, stream: Stream, output: &mut Option<OutputSeen>) {
+        let mut left = LAST_WORDS;
+        while let Some(pipe) = &self.pipe
+            && left > 0
+        {
+            match rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut self.buffer)) {
+                Ok(read) => {
+                    left = left.saturating_sub(read);
+                    self.take_in(read, stream, output);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+
+    fn take_captured(&mut self) -> super::Captured {
+        self.capture.take().map(Capture::finish).unwrap_or_default()
+    }
+}

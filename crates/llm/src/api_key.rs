@@ -33,7 +33,6 @@ impl ApiKey {
     }
 
     /// The key itself, for the header it is sent in.
-    #[allow(dead_code, reason = "the providers that send it come next")]
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

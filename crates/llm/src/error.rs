@@ -125,7 +125,7 @@ impl LlmError {
             }
             // The whole time is used up; only a wait that may have been bad luck is tried again.
             Self::Deadline { deadline, .. } => *deadline != Deadline::Total,
-            Self::Transport(error) => !(error.is_builder() || certificate_fault(error).is_some()),
+            Self::Transport(error) => !(error.is_builder() || tls_fault(error).is_some()),
             Self::UnexpectedEof => true,
             Self::Decode(_) | Self::Config(_) | Self::Transcript(_) => false,
         }
@@ -182,20 +182,25 @@ impl LlmError {
             Self::Deadline { .. } => Some(
                 "the server may still be working on the request, and billing it; slow models need a longer deadline",
             ),
-            Self::Transport(error) if certificate_fault(error).is_some() => Some(
-                "the server's certificate is not trusted: point SSL_CERT_FILE at the certificate authority of your network",
-            ),
-            Self::Transport(error) if error.is_connect() => {
-                Some("check that the server runs, the base URL, the network and the proxy settings")
-            }
+            Self::Transport(error) => Some(match tls_fault(error) {
+                Some(TlsFault::Certificate) => {
+                    "the server's certificate is not trusted: point SSL_CERT_FILE at the certificate authority of your network"
+                }
+                Some(TlsFault::NoTls) => {
+                    "the server does not speak TLS there: perhaps its address begins with http://"
+                }
+                None if error.is_connect() => {
+                    "check that the server runs, the base URL, the network and the proxy settings"
+                }
+                None => CONNECTION_BROKE,
+            }),
             Self::Decode(_) => Some("check that the base URL belongs to this kind of provider"),
-            Self::Transport(_) | Self::UnexpectedEof => Some("the connection broke: try again"),
+            Self::UnexpectedEof => Some(CONNECTION_BROKE),
             Self::Config(_) | Self::Transcript(_) => None,
         }
     }
 
     /// The same error without the key in any text that came from outside.
-    #[allow(dead_code, reason = "the network code that calls it comes next")]
     pub(crate) fn without_key(self, key: Option<&ApiKey>) -> Self {
         match self {
             Self::Api { kind, message, status } => {
@@ -206,6 +211,8 @@ impl LlmError {
         }
     }
 }
+
+const CONNECTION_BROKE: &str = "the connection broke: try again";
 
 fn http_message(status: u16, body: &str) -> String {
     match body {
@@ -229,14 +236,29 @@ fn innermost(error: &reqwest::Error) -> String {
     sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The TLS fault behind an error, if there is one; it does not go away by itself.
-fn certificate_fault(error: &reqwest::Error) -> Option<&rustls::Error> {
-    sources(error).find_map(|source| {
-        source.downcast_ref::<rustls::Error>().or_else(|| {
-            // An io::Error steps over the error it wraps when it is asked for its source.
-            source.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()
-        })
-    })
+/// A TLS fault that stays however often one tries.
+enum TlsFault {
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// What answers is no TLS.
+    NoTls,
+}
+
+fn tls_fault(error: &reqwest::Error) -> Option<TlsFault> {
+    let fault = sources(error).find_map(|source| {
+        // An io::Error steps over the error it wraps when it is asked for its source, so what it
+        // wraps is looked at here, however deep.
+        let mut wrapped: &(dyn StdError + 'static) = source;
+        while let Some(inner) = wrapped.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            wrapped = inner;
+        }
+        wrapped.downcast_ref::<rustls::Error>()
+    });
+    match fault? {
+        rustls::Error::InvalidCertificate(_) => Some(TlsFault::Certificate),
+        rustls::Error::InvalidMessage(_) => Some(TlsFault::NoTls),
+        _ => None,
+    }
 }
 
 /// The sources of an error, the nearest first.

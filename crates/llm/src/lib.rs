@@ -21,8 +21,9 @@ pub mod types;
 pub use api_key::ApiKey;
 pub use builder::{Completion, MessageBuilder};
 pub use error::{Deadline, ErrorClass, LlmError};
+pub use http::Deadlines;
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
-pub use provider::{EventStream, Provider, collect};
+pub use provider::{EventStream, Provider, collect, random_call_ids};
 pub use stream::{FinishReason, IdSource, StreamEvent, Usage};
 pub use types::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,

@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt as _};
 
 use crate::builder::{Completion, MessageBuilder};
 use crate::error::LlmError;
-use crate::stream::StreamEvent;
+use crate::stream::{IdSource, StreamEvent};
 use crate::types::ChatRequest;
 
 /// An answer as it arrives. It owns all it needs; dropping it closes the connection.
@@ -25,6 +25,11 @@ pub trait Provider: Send + Sync {
     /// What went wrong before the first byte of a successful answer; later faults arrive in the
     /// stream, which ends after them.
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError>;
+}
+
+/// Names calls that a server left unnamed, unlike any other in any conversation.
+pub fn random_call_ids() -> IdSource {
+    Box::new(|| format!("call_{}", uuid::Uuid::new_v4().simple()))
 }
 
 /// Reads an answer to its end.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use llm::providers::CallIds;
+use llm::providers::CallIdRule;
 use llm::providers::anthropic;
 use llm::providers::openai_chat::{
     self,
@@ -144,9 +144,9 @@ fn options() -> impl Strategy<Value = ChatOptions> {
         Just(ReasoningReplay::ReasoningDetails),
     ];
     let ids = prop_oneof![
-        Just(CallIds::UpTo40),
-        Just(CallIds::WordCharacters),
-        Just(CallIds::NineAlphanumeric)
+        Just(CallIdRule::UpTo40),
+        Just(CallIdRule::WordCharacters),
+        Just(CallIdRule::NineAlphanumeric)
     ];
     (any::<bool>(), reasoning, ids).prop_map(|(legacy_max_tokens, reasoning, call_ids)| {
         ChatOptions { legacy_max_tokens, reasoning, call_ids }

@@ -1,4 +1,4 @@
-//! Judges an answer that is not the event stream that was asked for.
+//! Judges an answer whose status is not success.
 
 use super::body::{self, ErrorBody, MAX_MESSAGE_CHARS};
 use super::class::ErrorClass;
@@ -63,84 +63,15 @@ fn without_query(location: &str) -> &str {
     location.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// Whether a content type rules out an event stream. Servers label streams in many ways, so only
-/// what is surely something else is refused.
-pub fn is_no_event_stream(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    ["json", "html", "xml"].iter().any(|kind| essence.ends_with(kind))
-}
-
 /// Whether bytes without a single event look like a document, whatever their label says.
 pub fn looks_like_document(start: &[u8]) -> bool {
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
     matches!(first, Some(b'{' | b'[' | b'<'))
 }
 
-/// The error for a document that came with status 200: an error object is what it says it is,
-/// anything else is no answer at all.
-pub fn document_error(content_type: &str, document: &[u8]) -> LlmError {
-    let read = ErrorBody::read(document);
-    let reports_error = read.json.as_ref().is_some_and(|json| json.get("error").is_some());
-    match read.codes.first() {
-        Some(kind) if reports_error => LlmError::Api {
-            kind: kind.clone(),
-            message: read.message,
-            status: read.codes.iter().find_map(|code| code.parse().ok()),
-        },
-        _ => LlmError::Decode(format!(
-            "it is {content_type} where an event stream was expected: {}",
-            body::bounded(&read.message, MAX_MESSAGE_CHARS),
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_content_type_is_compared_without_case_or_parameters() {
-        for wrong in [
-            "text/html",
-            "Text/HTML; charset=utf-8",
-            "application/JSON",
-            "application/problem+json",
-        ] {
-            assert!(is_no_event_stream(wrong), "{wrong}");
-        }
-        for fine in ["text/event-stream", "TEXT/EVENT-STREAM;charset=UTF-8", "text/plain", ""] {
-            assert!(!is_no_event_stream(fine), "{fine}");
-        }
-    }
-
-    #[test]
-    fn a_page_instead_of_a_stream_shows_its_words() {
-        let error = document_error("text/html", b"<!DOCTYPE html><html><h1>Gateway</h1>");
-        assert_eq!(
-            error.to_string(),
-            "the server's answer could not be read: it is text/html where an event stream was \
-             expected: an HTML page: Gateway"
-        );
-    }
-
-    #[test]
-    fn an_error_object_with_status_200_is_the_error_it_names() {
-        let error = document_error(
-            "application/json",
-            br#"{"error":{"message":"bad key","type":"invalid_request_error"}}"#,
-        );
-        let LlmError::Api { kind, message, status } = &error else { panic!("{error:?}") };
-        assert_eq!((kind.as_str(), message.as_str()), ("invalid_request_error", "bad key"));
-        assert_eq!(*status, None);
-        assert!(!error.is_retryable());
-    }
-
-    #[test]
-    fn a_whole_answer_that_was_not_streamed_is_no_error_object() {
-        let error =
-            document_error("application/json", br#"{"object":"chat.completion","type":"x"}"#);
-        assert!(matches!(error, LlmError::Decode(_)), "{error:?}");
-    }
 
     #[test]
     fn a_document_is_told_from_an_unfinished_stream_by_its_first_character() {

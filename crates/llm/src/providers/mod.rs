@@ -8,4 +8,4 @@ mod loose;
 pub mod openai_chat;
 mod pieces;
 
-pub use pieces::CallIds;
+pub use pieces::CallIdRule;

@@ -78,7 +78,7 @@ pub(crate) fn arguments(arguments: &Value) -> Cow<'_, Value> {
 
 /// Which call ids a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CallIds {
+pub enum CallIdRule {
     /// Any text of at most 40 characters, the limit of the original Chat Completions service.
     #[default]
     UpTo40,
@@ -88,7 +88,7 @@ pub enum CallIds {
     NineAlphanumeric,
 }
 
-impl CallIds {
+impl CallIdRule {
     /// The id as this server accepts it: itself where it can be, else a stand-in that depends on
     /// nothing but the id, so that a call and its result agree wherever they stand.
     pub(crate) fn map(self, id: &str) -> Cow<'_, str> {
@@ -141,30 +141,30 @@ mod tests {
 
     #[test]
     fn an_id_that_a_server_accepts_stays_as_it_is() {
-        assert_eq!(CallIds::WordCharacters.map("toolu_01-aB"), "toolu_01-aB");
-        assert_eq!(CallIds::UpTo40.map("functions.bash:0"), "functions.bash:0");
-        assert_eq!(CallIds::NineAlphanumeric.map("abcDEF123"), "abcDEF123");
+        assert_eq!(CallIdRule::WordCharacters.map("toolu_01-aB"), "toolu_01-aB");
+        assert_eq!(CallIdRule::UpTo40.map("functions.bash:0"), "functions.bash:0");
+        assert_eq!(CallIdRule::NineAlphanumeric.map("abcDEF123"), "abcDEF123");
     }
 
     #[test]
     fn a_foreign_id_becomes_an_accepted_one_and_always_the_same() {
-        let mapped = CallIds::WordCharacters.map("functions.bash:0");
+        let mapped = CallIdRule::WordCharacters.map("functions.bash:0");
         assert_eq!(mapped, "functions_bash_0_1waaatgzhligk");
-        assert_eq!(mapped, CallIds::WordCharacters.map("functions.bash:0"));
+        assert_eq!(mapped, CallIdRule::WordCharacters.map("functions.bash:0"));
         let long = "chatcmpl-tool-0123456789abcdef0123456789abcdef";
-        let mapped = CallIds::UpTo40.map(long);
+        let mapped = CallIdRule::UpTo40.map(long);
         assert!(mapped.len() <= 40 && mapped.starts_with("chatcmpl-tool-"), "{mapped}");
-        let nine = CallIds::NineAlphanumeric.map("call_abc");
+        let nine = CallIdRule::NineAlphanumeric.map("call_abc");
         assert!(nine.len() == 9 && nine.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{nine}");
     }
 
     #[test]
     fn ids_that_differ_only_at_their_end_stay_apart() {
-        for rule in [CallIds::UpTo40, CallIds::WordCharacters, CallIds::NineAlphanumeric] {
+        for rule in [CallIdRule::UpTo40, CallIdRule::WordCharacters, CallIdRule::NineAlphanumeric] {
             let start = "a.".repeat(40);
             assert_ne!(rule.map(&format!("{start}1")), rule.map(&format!("{start}2")));
         }
-        assert_ne!(CallIds::WordCharacters.map("a:b"), CallIds::WordCharacters.map("a.b"));
+        assert_ne!(CallIdRule::WordCharacters.map("a:b"), CallIdRule::WordCharacters.map("a.b"));
     }
 
     #[test]

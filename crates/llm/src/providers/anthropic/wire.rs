@@ -8,11 +8,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-use crate::providers::pieces::{self, CallIds, NOTHING_TO_SHOW};
+use super::decode::DIALECT;
+use crate::providers::pieces::{self, CallIdRule, NOTHING_TO_SHOW};
 use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, WireKey};
-
-/// The dialect's name in [`ProviderMeta`].
-pub const DIALECT: &str = "anthropic";
 
 /// Sent when a request names no limit: the protocol demands one, and every model takes this.
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
@@ -144,7 +142,7 @@ fn user_blocks(message: &Message) -> Vec<Block<'_>> {
     let results = message.content().iter().filter_map(|block| match block {
         ContentBlock::ToolResult { call_id, content, is_error, images } => {
             Some(Block::ToolResult {
-                tool_use_id: CallIds::WordCharacters.map(call_id),
+                tool_use_id: CallIdRule::WordCharacters.map(call_id),
                 content: result_content(content, *is_error, images),
                 is_error: *is_error,
             })
@@ -194,7 +192,7 @@ fn assistant_block(block: &ContentBlock) -> Option<Block<'_>> {
         ContentBlock::Text { text, .. } => text_block(text),
         ContentBlock::Reasoning { text, meta } => reasoning(text, meta.as_ref()?),
         ContentBlock::ToolCall { id, name, arguments, .. } => Some(Block::ToolUse {
-            id: CallIds::WordCharacters.map(id),
+            id: CallIdRule::WordCharacters.map(id),
             name,
             input: pieces::arguments(arguments),
         }),

@@ -1,10 +1,8 @@
 //! What differs between the servers that speak Chat Completions.
 
-use crate::providers::pieces::CallIds;
+use super::decode::DIALECT;
+use crate::providers::pieces::CallIdRule;
 use crate::types::WireKey;
-
-/// The dialect's name in [`ProviderMeta`](crate::types::ProviderMeta).
-pub const DIALECT: &str = "openai-chat";
 
 /// How reasoning goes back to the server that streamed it.
 ///
@@ -35,7 +33,7 @@ pub struct ChatOptions {
     /// How reasoning goes back.
     pub reasoning: ReasoningReplay,
     /// Which call ids the server accepts.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdRule,
 }
 
 impl ChatOptions {
@@ -62,14 +60,14 @@ impl ChatOptions {
     pub const COMPATIBLE: Self = Self {
         legacy_max_tokens: true,
         reasoning: ReasoningReplay::AsReceived,
-        call_ids: CallIds::UpTo40,
+        call_ids: CallIdRule::UpTo40,
     };
 
     /// The original service, which renamed the limit and hides its reasoning.
     const ORIGINAL: Self = Self {
         legacy_max_tokens: false,
         reasoning: ReasoningReplay::None,
-        call_ids: CallIds::UpTo40,
+        call_ids: CallIdRule::UpTo40,
     };
 
     /// Thinks between calls and refuses a call that comes back without its reasoning.
@@ -88,7 +86,7 @@ const SERVERS: &[(&str, ChatOptions)] = &[
         "api.mistral.ai",
         ChatOptions {
             reasoning: ReasoningReplay::None,
-            call_ids: CallIds::NineAlphanumeric,
+            call_ids: CallIdRule::NineAlphanumeric,
             ..ChatOptions::COMPATIBLE
         },
     ),
@@ -110,7 +108,7 @@ mod tests {
         check("https://API.DeepSeek.com", ChatOptions::THINKING);
         assert_eq!(
             ChatOptions::for_base_url("https://api.mistral.ai/v1").call_ids,
-            CallIds::NineAlphanumeric
+            CallIdRule::NineAlphanumeric
         );
     }
 

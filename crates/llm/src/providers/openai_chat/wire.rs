@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-use super::options::{ChatOptions, DIALECT, ReasoningReplay};
+use super::decode::DIALECT;
+use super::options::{ChatOptions, ReasoningReplay};
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
 use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role};
 
@@ -297,13 +298,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::providers::CallIds;
+    use crate::providers::CallIdRule;
     use crate::types::ToolSpec;
 
     const ANY: ChatOptions = ChatOptions {
         legacy_max_tokens: false,
         reasoning: ReasoningReplay::None,
-        call_ids: CallIds::UpTo40,
+        call_ids: CallIdRule::UpTo40,
     };
 
     fn call(id: &str, arguments: Value) -> ContentBlock {
@@ -490,7 +491,7 @@ mod tests {
 
     #[test]
     fn ids_are_mapped_alike_in_call_and_result() {
-        let options = ChatOptions { call_ids: CallIds::NineAlphanumeric, ..ANY };
+        let options = ChatOptions { call_ids: CallIdRule::NineAlphanumeric, ..ANY };
         let calls = sent(Role::Assistant, vec![call("call_1", json!({}))], options);
         let results =
             sent(Role::User, vec![ContentBlock::tool_result("call_1", "x", false)], options);
@@ -510,7 +511,7 @@ mod tests {
             ANY,
             ChatOptions { reasoning: ReasoningReplay::AsReceived, ..ANY },
             ChatOptions { reasoning: ReasoningReplay::ReasoningContent, ..ANY },
-            ChatOptions { call_ids: CallIds::NineAlphanumeric, ..ANY },
+            ChatOptions { call_ids: CallIdRule::NineAlphanumeric, ..ANY },
             ANY,
         ];
         for options in all {

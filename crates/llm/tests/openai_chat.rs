@@ -1,0 +1,149 @@
+//! The Chat Completions provider over a real socket: what is sent, what comes of the answer.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+
+use std::sync::Arc;
+
+use llm::providers::openai_chat::options::{ChatOptions, ReasoningReplay};
+use llm::providers::openai_chat::{OpenAiChat, wire};
+use llm::{
+    ApiKey, ChatRequest, Completion, ContentBlock, FinishReason, IntegrityError, LlmError, Message,
+    Provider, Role, Usage, collect,
+};
+use serde_json::{Value, json};
+use wiremock::matchers::{method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+const TWO_CALLS: &str = r#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"Two cities."},"finish_reason":null}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}]},"finish_reason":null}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":null}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"weather","arguments":"{\"city\":"}}]},"finish_reason":null}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"\"Lima\"}"}}]},"finish_reason":null}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"id":"c","choices":[],"usage":{"prompt_tokens":50,"completion_tokens":20,"total_tokens":70,"prompt_tokens_details":{"cached_tokens":10}}}
+
+data: [DONE]
+
+"#;
+
+fn request() -> ChatRequest {
+    ChatRequest {
+        model: "m".into(),
+        system: Some("Be brief.".into()),
+        messages: vec![Arc::new(Message::user_text("Weather in Oslo and Lima?"))],
+        max_tokens: 100,
+        ..ChatRequest::default()
+    }
+}
+
+async fn server() -> MockServer {
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .and(path("/v1/chat/completions"))
+        .respond_with(ResponseTemplate::new(200).set_body_raw(TWO_CALLS, "text/event-stream"))
+        .mount(&server)
+        .await;
+    server
+}
+
+fn provider(server: &MockServer, key: Option<&str>) -> OpenAiChat {
+    let key = key.map(|key| ApiKey::new(key).unwrap());
+    OpenAiChat::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
+}
+
+async fn ask(provider: &OpenAiChat, req: &ChatRequest) -> Result<Completion, LlmError> {
+    collect(provider.stream(req).await?).await
+}
+
+async fn sent(server: &MockServer) -> Vec<Request> {
+    server.received_requests().await.unwrap()
+}
+
+#[tokio::test]
+async fn two_parallel_calls_over_the_network_become_a_completion() {
+    let server = server().await;
+    let completion = ask(&provider(&server, None), &request()).await.unwrap();
+    assert_eq!(completion.finish, FinishReason::ToolUse);
+    assert_eq!(
+        completion.usage,
+        Usage { input: Some(40), output: Some(20), cache_read: Some(10), cache_write: None }
+    );
+    let message = completion.commit().unwrap();
+    let calls: Vec<_> =
+        message.tool_calls().map(|call| (call.id, call.name, call.arguments.clone())).collect();
+    assert_eq!(
+        calls,
+        [
+            ("call_a", "weather", json!({"city": "Oslo"})),
+            ("call_b", "weather", json!({"city": "Lima"})),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
+    let server = server().await;
+    ask(&provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
+    ask(&provider(&server, None), &request()).await.unwrap();
+    let sent = sent(&server).await;
+    assert_eq!(sent[0].headers["authorization"], "Bearer sk-test-0123456789");
+    assert!(!sent[1].headers.contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
+    let server = server().await;
+    let provider = provider(&server, None);
+    ask(&provider, &request()).await.unwrap();
+    let original = ChatOptions::default();
+    ask(&provider.with_options(original), &request()).await.unwrap();
+    let sent = sent(&server).await;
+    let body = |at: usize| serde_json::from_slice::<Value>(&sent[at].body).unwrap();
+    assert_eq!(body(0), wire::to_wire(&request(), ChatOptions::COMPATIBLE));
+    assert_eq!(
+        (&body(0)["max_tokens"], &body(1)["max_completion_tokens"]),
+        (&json!(100), &json!(100))
+    );
+    assert_eq!(body(1), wire::to_wire(&request(), original));
+}
+
+#[tokio::test]
+async fn reasoning_of_a_call_goes_back_to_a_compatible_server_in_its_own_field() {
+    let server = server().await;
+    let provider = provider(&server, None);
+    let answer = ask(&provider, &request()).await.unwrap().commit().unwrap();
+    let mut req = request();
+    req.messages.push(Arc::new(answer));
+    let results = ["call_a", "call_b"].map(|id| ContentBlock::tool_result(id, "rain", false));
+    req.messages.push(Arc::new(Message::new(Role::User, results.to_vec())));
+    ask(&provider, &req).await.unwrap();
+    let none = ChatOptions { reasoning: ReasoningReplay::None, ..ChatOptions::COMPATIBLE };
+    ask(&provider.with_options(none), &req).await.unwrap();
+    let sent = sent(&server).await;
+    let assistant =
+        |at: usize| serde_json::from_slice::<Value>(&sent[at].body).unwrap()["messages"][2].clone();
+    assert_eq!(assistant(1)["reasoning_content"], "Two cities.");
+    assert_eq!(assistant(2).get("reasoning_content"), None);
+}
+
+#[tokio::test]
+async fn a_request_without_messages_is_refused_before_it_is_sent() {
+    let server = server().await;
+    let refused = ask(&provider(&server, None), &ChatRequest::default()).await;
+    assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
+    assert_eq!(sent(&server).await.len(), 0);
+}
+
+#[test]
+fn a_provider_goes_by_the_name_it_was_configured_under() {
+    let key = || ApiKey::new("sk-test-0123456789").unwrap();
+    assert_eq!(OpenAiChat::new(key()).name(), "openai-chat");
+    let provider: Arc<dyn Provider> = Arc::new(OpenAiChat::new(key()).named("openai"));
+    assert_eq!(provider.name(), "openai");
+}

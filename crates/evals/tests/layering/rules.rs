@@ -96,7 +96,23 @@ pub(crate) const RULES: &[Rule] = &[
         methods: FILE_METHODS,
         texts: &[],
         doors: &["agent/src/tools/access.rs"],
-        exceptions: &[],
+        exceptions: &[
+            Exception {
+                file: "agent/src/process/family.rs",
+                what: "std::fs",
+                why: "Linux tells about processes in files, below /proc",
+            },
+            Exception {
+                file: "agent/src/process.rs",
+                what: "is_dir",
+                why: "a failed spawn is told apart by whether the working directory is gone",
+            },
+            Exception {
+                file: "agent/src/tools/bash.rs",
+                what: "is_file",
+                why: "bash itself is looked for on PATH, no file of the workspace",
+            },
+        ],
     },
     Rule {
         says: "only cli and evals print",

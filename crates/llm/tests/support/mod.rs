@@ -1,6 +1,6 @@
 //! Drives the decoders the way the network code does, with chunks cut anywhere.
 
-#![allow(unreachable_pub, reason = "shared by several test targets as a private module")]
+#![allow(dead_code, unreachable_pub, reason = "each test target uses its part of this module")]
 
 use llm::providers::anthropic::decode::StreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;

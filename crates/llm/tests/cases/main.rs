@@ -1,0 +1,20 @@
+//! Drives small inputs that broke other clients through this one, one module for each kind.
+//!
+//! The cases of this repository lie beside this file, in a folder for each kind. `ANVIL_CASES_DIR`
+//! names further folders (separated by `:`) laid out in the same way. Kinds and dialects without an
+//! adapter are counted and printed; an expectation that an adapter does not know fails.
+
+#[path = "../support/mod.rs"]
+mod decoding;
+mod sse;
+mod support;
+
+#[test]
+fn every_stream_case_holds() {
+    support::check_kind("sse", sse::run);
+}
+
+#[test]
+fn kinds_without_an_adapter_are_named() {
+    support::name_uncovered_kinds(&["sse"]);
+}

@@ -3,7 +3,7 @@
 //!
 //! A name from the model is judged twice: as it is written, and as the file system resolves it. What
 //! is opened afterwards is the resolved path, with symlinks refused at every place
-//! ([`open`](mod@self::open)), so swapping a directory for a link between the check and the open makes the open fail
+//! so swapping a directory for a link between the check and the open makes the open fail
 //! instead of leaving the root. What remains of that race: a directory moved as a whole keeps being
 //! the directory that was checked, a mount placed in between is followed, and a walk that lists
 //! names (never contents) may list a directory that was swapped under it.
@@ -190,6 +190,18 @@ impl FileAccess {
             return Err(AccessError::NotADirectory { path: named.to_owned() });
         }
         Ok(path)
+    }
+
+    /// Whether there is anything at the path.
+    ///
+    /// # Errors
+    /// What the file system says when it does not say that nothing is there.
+    pub fn is_there(&self, path: &ReadPath) -> Result<bool, AccessError> {
+        match path.real.symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(AccessError::io(&path.named, error)),
+        }
     }
 
     /// Opens a regular file. Never waits: a pipe, a device or a socket is an error.

@@ -1,1 +1,97 @@
-//! read_file, write_file and edit_file.
+//! read_file, write_file and edit_file: what they share.
+//!
+//! Files are bytes here. Text is what the model is shown and what it sends; nothing that it did not ask
+//! to change is ever decoded and written back.
+
+mod context;
+mod diff;
+mod edit;
+mod hints;
+mod read;
+mod splice;
+mod text;
+mod window;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::{PathSet, ToolError};
+use crate::tools::access::{self, FileAccess, ReadPath};
+use crate::tools::tracker::FileTracker;
+
+pub use edit::{EditFile, EditFileArgs};
+pub use read::{ReadFile, ReadFileArgs};
+pub use write::{WriteFile, WriteFileArgs};
+
+/// The largest file, in bytes, that is edited or replaced: it lies in memory twice meanwhile.
+const MAX_EDITED_BYTES: u64 = 32 * 1024 * 1024;
+
+/// What the file tools of a session share.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// Which files may be touched.
+    pub access: Arc<FileAccess>,
+    /// Which contents the model has seen.
+    pub tracker: Arc<FileTracker>,
+}
+
+impl Files {
+    /// File tools over `access`, with nothing seen yet.
+    pub fn new(access: Arc<FileAccess>) -> Self {
+        Self { access, tracker: Arc::default() }
+    }
+
+    /// What permission rules match: the path from the workspace on, without dots.
+    fn subject(&self, named: &str) -> Option<String> {
+        let workspace = self.access.workspace();
+        let path = access::resolve(workspace, named).ok()?;
+        let path = path.strip_prefix(workspace).unwrap_or(&path);
+        Some(path.display().to_string())
+    }
+
+    /// A whole file that is to be changed.
+    fn read_for_change(&self, path: &ReadPath, named: &str) -> Result<Vec<u8>, ToolError> {
+        let content = self.access.read(path, MAX_EDITED_BYTES)?;
+        match text::not_text(&content) {
+            Some(kind) => Err(ToolError::Failed(format!("`{named}` {kind}"))),
+            None => Ok(content),
+        }
+    }
+}
+
+fn only(named: &str) -> PathSet {
+    PathSet::Paths(vec![PathBuf::from(named)])
+}
+
+/// A call that was cancelled before it changed anything.
+fn check_cancel(cancel: &CancellationToken) -> Result<(), ToolError> {
+    if cancel.is_cancelled() {
+        return Err(ToolError::Cancelled("cancelled; nothing was changed".to_owned()));
+    }
+    Ok(())
+}
+
+/// A diff of what a call would do, or why it would fail.
+fn preview_of(named: &str, plan: Result<(Vec<u8>, Vec<u8>), ToolError>) -> String {
+    match plan {
+        Ok((before, after)) => diff::unified(named, &before, &after),
+        Err(error) => format!("this call would fail: {error}"),
+    }
+}
+
+/// The note on hard links, empty for a file with one name.
+fn links_note(path: &Path, other_links: u64) -> String {
+    match other_links {
+        0 => String::new(),
+        count => format!(
+            "\n[{} had {count} other hard link(s); they keep the old content.]",
+            path.display()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

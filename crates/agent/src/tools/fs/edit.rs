@@ -1,0 +1,146 @@
+//! edit_file: replaces one text in a file by another.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
+use super::{Files, check_cancel, context, diff, hints, links_note, only, preview_of};
+use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tools::access::{Expect, WritePath};
+use crate::tools::tracker::Digest;
+use crate::tools::{finish_off_runtime, off_runtime};
+
+/// Replaces text in a file.
+#[derive(Debug, Clone)]
+pub struct EditFile(pub Files);
+
+/// What a call of [`EditFile`] says.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditFileArgs {
+    /// Path, relative to the workspace or absolute.
+    pub file_path: String,
+    /// Text to replace, exactly as in the file.
+    pub old_string: String,
+    /// Text to put in its place.
+    pub new_string: String,
+    /// Replace every occurrence; default false.
+    pub replace_all: Option<bool>,
+}
+
+/// An edit worked out and not yet made.
+struct Planned {
+    path: WritePath,
+    before: Vec<u8>,
+    digest: Digest,
+    spliced: Spliced,
+}
+
+#[async_trait]
+impl TypedTool for EditFile {
+    type Args = EditFileArgs;
+
+    fn name(&self) -> &str {
+        "edit_file"
+    }
+
+    fn description(&self) -> &str {
+        "Replaces old_string by new_string in a file you have read. old_string must match exactly, \
+         indentation included, and occur once: include enough surrounding lines to make it unique, or \
+         set replace_all. Line endings are kept as the file has them."
+    }
+
+    fn effects(&self, args: &EditFileArgs) -> Effects {
+        Effects::writes(only(&args.file_path))
+    }
+
+    fn on_cancel(&self) -> OnCancel {
+        OnCancel::Atomic
+    }
+
+    fn permission_subject(&self, args: &EditFileArgs) -> Option<String> {
+        self.0.subject(&args.file_path)
+    }
+
+    async fn preview(&self, args: EditFileArgs, ctx: &ToolContext) -> Option<String> {
+        let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
+        off_runtime(&ctx.cancel, move || {
+            let plan = plan(&files, &cwd, &args).map(|plan| (plan.before, plan.spliced.content));
+            Ok(preview_of(&args.file_path, plan))
+        })
+        .await
+        .ok()
+    }
+
+    async fn run(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let files = self.0.clone();
+        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
+        finish_off_runtime(move || {
+            let plan = plan(&files, &cwd, &args)?;
+            check_cancel(&cancel)?;
+            carry_out(&files, &args.file_path, &plan)
+        })
+        .await
+    }
+}
+
+fn plan(files: &Files, cwd: &std::path::Path, args: &EditFileArgs) -> Result<Planned, ToolError> {
+    let named = &args.file_path;
+    let path = files.access.for_writing(cwd, named)?;
+    let before = files.read_for_change(path.as_read(), named)?;
+    let digest = Digest::of(&before);
+    files.tracker.check_fresh(path.real(), digest)?;
+    let places = if args.replace_all == Some(true) { Places::All } else { Places::One };
+    let spliced = splice(&before, &args.old_string, &args.new_string, places)
+        .map_err(|reason| explain(reason, &before, args))?;
+    Ok(Planned { path, before, digest, spliced })
+}
+
+fn carry_out(files: &Files, named: &str, plan: &Planned) -> Result<ToolOutput, ToolError> {
+    let Spliced { content, count, places } = &plan.spliced;
+    let done = files.access.replace(&plan.path, content, Expect::Content(plan.digest))?;
+    files.tracker.record_read(plan.path.real(), Digest::of(content));
+    let occurrences = if *count == 1 { "occurrence" } else { "occurrences" };
+    Ok(ToolOutput {
+        text: format!(
+            "Replaced {count} {occurrences} in `{named}`:\n{}{}",
+            context::around(content, places),
+            links_note(plan.path.real(), done.other_links)
+        ),
+        display: Some(diff::unified(named, &plan.before, content)),
+        ..ToolOutput::default()
+    })
+}
+
+fn explain(reason: NoSplice, before: &[u8], args: &EditFileArgs) -> ToolError {
+    let named = &args.file_path;
+    ToolError::Failed(match reason {
+        NoSplice::EmptyOld => {
+            "old_string is empty. Give the text to replace; to fill or create a file use write_file."
+                .to_owned()
+        }
+        NoSplice::Unchanged => {
+            "old_string and new_string are the same, so there is nothing to change. Line endings follow \
+             the file; to change those use write_file."
+                .to_owned()
+        }
+        NoSplice::NoMatch => {
+            let hint = hints::explain(before, &args.old_string);
+            let gap = if hint.is_empty() { "" } else { " " };
+            format!(
+                "No match for old_string in `{named}`.{gap}{hint} Check whitespace and indentation, and \
+                 read the file again with read_file."
+            )
+        }
+        NoSplice::Ambiguous { lines, count } => {
+            let lines = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            let least = if count == MAX_COUNTED { "at least " } else { "" };
+            format!(
+                "old_string has {least}{count} matches in `{named}` (lines {lines}{}). Add surrounding \
+                 lines to make it unique, or set replace_all to change every one.",
+                if count > 10 { ", ..." } else { "" }
+            )
+        }
+    })
+}

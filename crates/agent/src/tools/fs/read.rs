@@ -1,0 +1,151 @@
+//! read_file: numbered lines of a text file, however large it is.
+
+use std::io::Read as _;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::text::{PROBE_BYTES, not_text};
+use super::window::{Shown, Window};
+use super::{Files, only};
+use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tools::access::ReadPath;
+use crate::tools::off_runtime;
+use crate::tools::tracker::{Digest, Hasher};
+
+/// Lines shown when the call does not say.
+const DEFAULT_LIMIT: u64 = 2000;
+
+/// Bytes read at once; what is read of a file lies in memory no longer than its turn.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// Reads a text file.
+#[derive(Debug, Clone)]
+pub struct ReadFile(pub Files);
+
+/// What a call of [`ReadFile`] says.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFileArgs {
+    /// Path, relative to the workspace or absolute.
+    pub file_path: String,
+    /// First line to show, counted from 1.
+    pub offset: Option<u64>,
+    /// Lines to show; default 2000.
+    #[schemars(range(min = 1))]
+    pub limit: Option<u64>,
+}
+
+#[async_trait]
+impl TypedTool for ReadFile {
+    type Args = ReadFileArgs;
+
+    fn name(&self) -> &str {
+        "read_file"
+    }
+
+    fn description(&self) -> &str {
+        "Reads a text file as numbered lines (number, tab, text; the number is not part of the file). \
+         Long lines and long files are cut and the end says how to read on. Read a file before you \
+         change it."
+    }
+
+    fn effects(&self, args: &ReadFileArgs) -> Effects {
+        Effects::reads(only(&args.file_path))
+    }
+
+    fn on_cancel(&self) -> OnCancel {
+        OnCancel::Atomic
+    }
+
+    fn replay_safety(&self) -> ReplaySafety {
+        ReplaySafety::Safe
+    }
+
+    fn permission_subject(&self, args: &ReadFileArgs) -> Option<String> {
+        self.0.subject(&args.file_path)
+    }
+
+    async fn run(&self, args: ReadFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+        if limit == 0 {
+            return Err(ToolError::InvalidArgs("limit must be at least 1".to_owned()));
+        }
+        // Offset 0 can only mean the start.
+        let first = args.offset.unwrap_or(1).max(1);
+        let files = self.0.clone();
+        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
+        off_runtime(&ctx.cancel, move || {
+            let path = files.access.for_reading(&cwd, &args.file_path)?;
+            let window = Window::new(first, limit);
+            let (shown, digest) = scan(&files, &path, &args.file_path, window, &cancel)?;
+            files.tracker.record_read(path.real(), digest);
+            describe(&args.file_path, first, shown).map(ToolOutput::from)
+        })
+        .await
+    }
+}
+
+/// Reads the file once: for the window, and to the end for the hash that later edits are checked by.
+fn scan(
+    files: &Files,
+    path: &ReadPath,
+    named: &str,
+    mut window: Window,
+    cancel: &CancellationToken,
+) -> Result<(Shown, Digest), ToolError> {
+    let failed = |error| ToolError::Failed(format!("`{named}`: {error}"));
+    let mut file = files.access.open(path)?;
+    let mut hasher = Hasher::default();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut filled = 0;
+    let mut probed = false;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(ToolError::Cancelled("cancelled while reading".to_owned()));
+        }
+        let read = file.read(&mut piece[filled..]).map_err(failed)?;
+        filled += read;
+        // The first piece is filled far enough to judge it, whatever the reads return.
+        if !probed && filled < PROBE_BYTES && read > 0 {
+            continue;
+        }
+        if !probed && let Some(kind) = not_text(&piece[..filled]) {
+            return Err(ToolError::Failed(format!("`{named}` {kind}")));
+        }
+        probed = true;
+        hasher.update(&piece[..filled]);
+        window.feed(&piece[..filled]);
+        filled = 0;
+        if read == 0 {
+            return Ok((window.finish(), hasher.finish()));
+        }
+    }
+}
+
+fn describe(named: &str, first: u64, shown: Shown) -> Result<String, ToolError> {
+    let Shown { mut text, lines, total, is_utf8 } = shown;
+    if total == 0 {
+        return Ok(format!("[`{named}` is empty.]"));
+    }
+    if lines == 0 {
+        return Err(ToolError::Failed(format!(
+            "offset {first} is past the end; `{named}` has {total} lines"
+        )));
+    }
+    let last = first + lines - 1;
+    if last < total {
+        let next = last + 1;
+        text.push_str(&format!(
+            "\n[Lines {first}-{last} of {total}. Read on with offset={next}.]\n"
+        ));
+    }
+    if !is_utf8 {
+        text.push_str(
+            "\n[Not all of this is UTF-8; \u{fffd} marks such bytes. Editing other places keeps them.]\n",
+        );
+    }
+    Ok(text)
+}

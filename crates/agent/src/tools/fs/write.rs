@@ -1,0 +1,115 @@
+//! write_file: makes a file, or replaces the whole of one that the model has read.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Files, check_cancel, diff, links_note, only, preview_of};
+use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tools::access::{Expect, WritePath};
+use crate::tools::tracker::Digest;
+use crate::tools::{finish_off_runtime, off_runtime};
+
+/// Writes a whole file.
+#[derive(Debug, Clone)]
+pub struct WriteFile(pub Files);
+
+/// What a call of [`WriteFile`] says.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteFileArgs {
+    /// Path, relative to the workspace or absolute.
+    pub file_path: String,
+    /// The whole content, byte for byte.
+    pub content: String,
+}
+
+/// A write that would be allowed, and what it would replace.
+struct Planned {
+    path: WritePath,
+    /// Nothing for a new file.
+    before: Option<Vec<u8>>,
+    expect: Expect,
+}
+
+#[async_trait]
+impl TypedTool for WriteFile {
+    type Args = WriteFileArgs;
+
+    fn name(&self) -> &str {
+        "write_file"
+    }
+
+    fn description(&self) -> &str {
+        "Creates a file, with its folders, or replaces a whole file that you have read. To change part \
+         of a file use edit_file."
+    }
+
+    fn effects(&self, args: &WriteFileArgs) -> Effects {
+        Effects::writes(only(&args.file_path))
+    }
+
+    fn on_cancel(&self) -> OnCancel {
+        OnCancel::Atomic
+    }
+
+    fn permission_subject(&self, args: &WriteFileArgs) -> Option<String> {
+        self.0.subject(&args.file_path)
+    }
+
+    async fn preview(&self, args: WriteFileArgs, ctx: &ToolContext) -> Option<String> {
+        let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
+        off_runtime(&ctx.cancel, move || {
+            let plan = plan(&files, &cwd, &args.file_path)
+                .map(|plan| (plan.before.unwrap_or_default(), args.content.into_bytes()));
+            Ok(preview_of(&args.file_path, plan))
+        })
+        .await
+        .ok()
+    }
+
+    async fn run(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let files = self.0.clone();
+        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
+        finish_off_runtime(move || {
+            let plan = plan(&files, &cwd, &args.file_path)?;
+            check_cancel(&cancel)?;
+            carry_out(&files, &args, plan)
+        })
+        .await
+    }
+}
+
+fn plan(files: &Files, cwd: &Path, named: &str) -> Result<Planned, ToolError> {
+    let path = files.access.for_writing(cwd, named)?;
+    if !files.access.is_there(path.as_read())? {
+        return Ok(Planned { path, before: None, expect: Expect::Absent });
+    }
+    let before = files.read_for_change(path.as_read(), named)?;
+    let digest = Digest::of(&before);
+    files.tracker.check_fresh(path.real(), digest)?;
+    Ok(Planned { path, before: Some(before), expect: Expect::Content(digest) })
+}
+
+fn carry_out(
+    files: &Files,
+    WriteFileArgs { file_path: named, content }: &WriteFileArgs,
+    Planned { path, before, expect }: Planned,
+) -> Result<ToolOutput, ToolError> {
+    let content = content.as_bytes();
+    let done = files.access.replace(&path, content, expect)?;
+    files.tracker.record_read(path.real(), Digest::of(content));
+    let verb = if before.is_some() { "Replaced" } else { "Created" };
+    let lines = content.split_inclusive(|&byte| byte == b'\n').count();
+    Ok(ToolOutput {
+        text: format!(
+            "{verb} `{named}` ({lines} lines, {} bytes).{}",
+            content.len(),
+            links_note(path.real(), done.other_links)
+        ),
+        display: Some(diff::unified(named, &before.unwrap_or_default(), content)),
+        ..ToolOutput::default()
+    })
+}

@@ -213,6 +213,7 @@ const PURE_CRATES: &[&str] = &[
     "bytes",
     "globset",
     "httpdate",
+    "icu_normalizer",
     "ignore::Error",
     "ignore::gitignore",
     "llm",

@@ -54,21 +54,25 @@ fn line_starts(content: &[u8]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn around_one(content: &[u8], span: Range<usize>) -> String {
+        around(content, std::slice::from_ref(&span))
+    }
+
     #[test]
     fn four_lines_on_each_side_are_shown() {
         let content: String = (1..=20).map(|n| format!("line {n}\n")).collect();
         let at = content.find("line 10").unwrap();
-        let shown = around(content.as_bytes(), std::slice::from_ref(&(at..at + 7)));
+        let shown = around_one(content.as_bytes(), at..at + 7);
         assert!(shown.starts_with("     6\tline 6\n"), "{shown}");
         assert!(shown.ends_with("    14\tline 14\n"), "{shown}");
     }
 
     #[test]
     fn the_ends_of_a_file_end_the_context() {
-        assert_eq!(around(b"a\r\nb", &[0..1]), "     1\ta\n     2\tb\n");
-        assert_eq!(around(b"a\n", &[0..0]), "     1\ta\n");
-        assert_eq!(around(b"a\nb\n", &[4..4]), "     1\ta\n     2\tb\n");
-        assert_eq!(around(b"", &[0..0]), "");
+        assert_eq!(around_one(b"a\r\nb", 0..1), "     1\ta\n     2\tb\n");
+        assert_eq!(around_one(b"a\n", 0..0), "     1\ta\n");
+        assert_eq!(around_one(b"a\nb\n", 4..4), "     1\ta\n     2\tb\n");
+        assert_eq!(around_one(b"", 0..0), "");
     }
 
     #[test]
@@ -82,7 +86,7 @@ mod tests {
     #[test]
     fn a_change_of_many_lines_is_not_repeated_whole() {
         let content = "x\n".repeat(1000);
-        let shown = around(content.as_bytes(), std::slice::from_ref(&(0..2000)));
+        let shown = around_one(content.as_bytes(), 0..2000);
         assert_eq!(shown.lines().count(), MAX_LINES + 1);
     }
 }

@@ -6,7 +6,11 @@
 //! events are compared at every cut in two, up to [`TINY`] also what the dialect makes of them. A
 //! dialect sees whole events and nothing of the cuts, so the first comparison covers the second; the
 //! second would show it if that stopped being so.
+//!
+//! Error answers lie in `errors/NAME.json`: status, headers, body, and what they have to be judged as.
 
+#[path = "fixtures/errors.rs"]
+mod errors;
 #[path = "fixtures/expectation.rs"]
 mod expectation;
 #[path = "support/mod.rs"]
@@ -149,6 +153,23 @@ fn check_folder(folder: &Path) -> usize {
 #[test]
 fn the_streams_of_this_repository_decode_to_what_they_say() {
     assert!(check_folder(&own_folder()) > 0, "no streams in {}", own_folder().display());
+}
+
+#[test]
+fn the_error_answers_of_this_repository_are_judged_as_they_say() {
+    assert!(errors::check_folder(&own_folder()) > 0, "no errors in {}", own_folder().display());
+}
+
+#[test]
+fn the_error_answers_of_other_folders_are_judged_as_they_say() {
+    let Some(folders) = std::env::var_os(FOLDERS) else {
+        eprintln!("{FOLDERS} is not set: only the error answers of this repository were judged");
+        return;
+    };
+    for folder in std::env::split_paths(&folders) {
+        let count = errors::check_folder(&folder);
+        eprintln!("{}: {count} error answers judged", folder.display());
+    }
 }
 
 #[test]

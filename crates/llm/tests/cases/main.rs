@@ -6,6 +6,9 @@
 
 #[path = "../support/mod.rs"]
 mod decoding;
+mod http;
+#[path = "../server/mod.rs"]
+mod server;
 mod sse;
 mod support;
 
@@ -15,6 +18,11 @@ fn every_stream_case_holds() {
 }
 
 #[test]
+fn every_answer_that_is_no_stream_is_judged_as_its_case_says() {
+    support::check_kind("http", http::run);
+}
+
+#[test]
 fn kinds_without_an_adapter_are_named() {
-    support::name_uncovered_kinds(&["sse"]);
+    support::name_uncovered_kinds(&["sse", "http"]);
 }

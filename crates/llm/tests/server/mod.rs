@@ -1,6 +1,9 @@
 //! A server for tests that does to a connection what real ones do: answer in pieces, stall, break
 //! off, keep the connection or close it.
 
+#![allow(dead_code, reason = "a shared module: each test target uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

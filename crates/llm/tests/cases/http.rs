@@ -1,0 +1,144 @@
+//! `responses.jsonl`: answers that are no stream, each served over a real socket to both providers.
+
+use std::fs;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use llm::providers::{anthropic::Anthropic, openai_chat::OpenAiChat};
+use llm::{ApiKey, ChatRequest, LlmError, Message, Provider, collect};
+use serde_json::{Value, json};
+
+use crate::server::{Server, Step};
+use crate::support::{Report, only_fields};
+
+/// Cases that wait for something, with the reason.
+const PENDING: &[(&str, &str)] = &[(
+    "http-retry-huge",
+    "that nobody sleeps past the total deadline is the retry wrapper's to show",
+)];
+
+const TOP: &[&str] = &["id", "status", "headers", "body", "expect", "notes", "topic"];
+
+/// The key that every request carries, and that some answers echo.
+const KEY: &str = "sk-test-0123456789abcdef0123";
+
+/// Drives every case of a folder.
+pub(crate) fn run(folder: &Path) -> Report {
+    let mut report = Report::default();
+    let Ok(lines) = fs::read_to_string(folder.join("responses.jsonl")) else { return report };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime for the sockets");
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        match serde_json::from_str::<Value>(line) {
+            Ok(case) => {
+                let verdict = runtime.block_on(drive(&case));
+                report.settle(case["id"].as_str().unwrap_or_default(), PENDING, verdict);
+            }
+            Err(error) => report.settle(line, &[], Err(error.to_string())),
+        }
+    }
+    report
+}
+
+async fn drive(case: &Value) -> Result<(), String> {
+    only_fields("the case", case, TOP)?;
+    let key = || ApiKey::new(KEY).expect("a usable key");
+    let chat = |url: String| OpenAiChat::with_base_url(Some(key()), &url);
+    let messages = |url: String| Anthropic::with_base_url(key(), &url);
+    check(case, |url| async { ask(&chat(url)?).await }).await?;
+    check(case, |url| async { ask(&messages(url)?).await }).await
+}
+
+async fn ask(provider: &dyn Provider) -> Result<(), LlmError> {
+    let req = ChatRequest {
+        model: "x".to_owned(),
+        messages: vec![Arc::new(Message::user_text("hi"))],
+        ..ChatRequest::default()
+    };
+    collect(provider.stream(&req).await?).await.map(drop)
+}
+
+/// What became of one answer.
+struct Outcome {
+    error: LlmError,
+    /// Connections to the address that the answer redirects to.
+    followed: usize,
+}
+
+async fn check<F>(case: &Value, ask: impl FnOnce(String) -> F) -> Result<(), String>
+where
+    F: Future<Output = Result<(), LlmError>>,
+{
+    let other = Server::start(&[]).await;
+    let answer = answer(case, &other.url())?;
+    let server = Server::start(&[&[Step::Raw(&answer), Step::Close]]).await;
+    let Err(error) = ask(server.url()).await else {
+        return Err("the answer passed for a complete one".to_owned());
+    };
+    let outcome = Outcome { error, followed: other.connections() };
+    let expect = case["expect"].as_object().ok_or("no expectation")?;
+    expect.iter().try_for_each(|(field, want)| expectation(field, want, &outcome))
+}
+
+/// The answer as bytes; a redirect leads to `other`, which notices.
+fn answer(case: &Value, other: &str) -> Result<String, String> {
+    let body = case["body"].as_str().ok_or("the body is no text")?;
+    let status = case["status"].as_u64().ok_or("the status is no number")?;
+    let mut head = format!("HTTP/1.1 {status} Answer\r\n");
+    for (name, value) in case["headers"].as_object().ok_or("the headers are no object")? {
+        let value = match name.as_str() {
+            "location" => &format!("{other}/steal"),
+            _ => value.as_str().ok_or("a header is no text")?,
+        };
+        head += &format!("{name}: {value}\r\n");
+    }
+    Ok(format!("{head}content-length: {}\r\n\r\n{body}", body.len()))
+}
+
+fn expectation(field: &str, want: &Value, outcome: &Outcome) -> Result<(), String> {
+    let Outcome { error, followed } = outcome;
+    let shown = || format!("{error} {error:?} {}", error.advice().unwrap_or_default());
+    let delay = || json!(error.retry_after().map(|wait: Duration| wait.as_millis()));
+    let among = |got: &Value| want.as_array().is_some_and(|list| list.contains(got));
+    let (holds, got) = match field {
+        "retryable" => (*want == error.is_retryable(), json!(error.is_retryable())),
+        "delay_ms" => (*want == delay(), delay()),
+        "delay_ms_any" => (among(&delay()), delay()),
+        "context_overflow" => {
+            (*want == error.is_context_overflow(), json!(error.is_context_overflow()))
+        }
+        "variant_any" => (among(&json!(variant(error))), json!(variant(error))),
+        "must_not_contain" => {
+            let secrets = want.as_array().ok_or("not a list of texts")?;
+            let found = |text: &Value| text.as_str().is_none_or(|text| shown().contains(text));
+            (!secrets.iter().any(found), json!(shown()))
+        }
+        "message_max_chars" => {
+            let chars = error.to_string().chars().count();
+            (want.as_u64().is_some_and(|max| chars as u64 <= max), json!(chars))
+        }
+        // The message in the case is about the model "x".
+        "names_model" => (error.to_string().contains("\"x\""), json!(error.to_string())),
+        "must_not_forward_credentials" => (*followed == 0, json!(followed)),
+        "beyond_total_deadline" => (false, json!("nothing retries yet")),
+        unknown => return Err(format!("the adapter does not know the expectation {unknown}")),
+    };
+    if holds { Ok(()) } else { Err(format!("{field}: expected {want}, got {got} ({error})")) }
+}
+
+fn variant(error: &LlmError) -> &'static str {
+    match error {
+        LlmError::Http { .. } => "Http",
+        LlmError::Deadline { .. } => "Deadline",
+        LlmError::Transport(_) => "Transport",
+        LlmError::Api { .. } => "Api",
+        LlmError::Decode(_) => "Decode",
+        LlmError::UnexpectedEof => "UnexpectedEof",
+        LlmError::Config(_) => "Config",
+        LlmError::Transcript(_) => "Transcript",
+    }
+}

@@ -375,3 +375,6 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
         Err(_) => String::from_utf8_lossy(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

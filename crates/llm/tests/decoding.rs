@@ -1,0 +1,207 @@
+//! Properties of the path from bytes to a completion, on streams that no server would send.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use llm::{LlmError, MessageBuilder};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value, json};
+use support::{Cut, Dialect, decode};
+
+/// Values that a field may wrongly have.
+fn odd_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-2_i64..4).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        select(vec![
+            "",
+            "a",
+            "{",
+            "{\"a\":",
+            "1}",
+            "stop",
+            "tool_calls",
+            "length",
+            "error",
+            "text",
+            "thinking",
+            "tool_use",
+            "redacted_thinking",
+            "server_tool_use",
+            "text_delta",
+            "thinking_delta",
+            "signature_delta",
+            "input_json_delta",
+            "citations_delta",
+            "end_turn",
+            "message_stop",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_stop",
+            "message_delta",
+            "🚀",
+            "reasoning.text",
+            "reasoning.encrypted",
+        ])
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((field_name(), inner), 0..4).prop_map(object),
+        ]
+    })
+}
+
+fn object(fields: Vec<(String, Value)>) -> Value {
+    Value::Object(fields.into_iter().collect::<Map<_, _>>())
+}
+
+fn field_name() -> impl Strategy<Value = String> {
+    select(vec![
+        "type",
+        "index",
+        "delta",
+        "content_block",
+        "text",
+        "thinking",
+        "signature",
+        "partial_json",
+        "id",
+        "name",
+        "input",
+        "stop_reason",
+        "usage",
+        "input_tokens",
+        "message",
+        "error",
+        "choices",
+        "content",
+        "tool_calls",
+        "function",
+        "arguments",
+        "finish_reason",
+        "native_finish_reason",
+        "reasoning",
+        "reasoning_details",
+        "refusal",
+        "citation",
+        "code",
+        "summary",
+        "prompt_tokens",
+    ])
+    .prop_map(str::to_owned)
+}
+
+/// Events that are nearly right: a sound one with some fields replaced.
+fn anthropic_event() -> impl Strategy<Value = Value> {
+    let kinds = ["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"];
+    let deltas =
+        ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"];
+    let sound = prop_oneof![
+        (0..3, select(kinds.to_vec())).prop_map(|(index, kind)| json!({
+            "type": "content_block_start", "index": index,
+            "content_block": {"type": kind, "id": "c", "name": "f", "data": "d", "input": {}},
+        })),
+        (0..3, select(deltas.to_vec())).prop_map(|(index, kind)| json!({
+            "type": "content_block_delta", "index": index,
+            "delta": {"type": kind, "text": "t", "thinking": "h", "signature": "s",
+                      "partial_json": "{}", "citation": {}},
+        })),
+        (0..3).prop_map(|index| json!({"type": "content_block_stop", "index": index})),
+        Just(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})),
+        odd_value(),
+    ];
+    (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
+}
+
+fn chat_event() -> impl Strategy<Value = Value> {
+    let field =
+        select(vec!["content", "reasoning", "reasoning_content", "refusal", "reasoning_details"]);
+    let call =
+        (prop::option::of(0..3), prop::option::of(select(vec!["a", "b", ""])), any::<bool>());
+    let delta = prop_oneof![
+        field.prop_map(|field| json!({field: "x"})),
+        call.prop_map(|(index, id, named)| json!({"tool_calls": [{
+            "index": index, "id": id,
+            "function": {"name": named.then_some("f"), "arguments": "{}"},
+        }]})),
+        (field_name(), odd_value()).prop_map(|(name, value)| json!({name: value})),
+    ];
+    let sound = prop_oneof![
+        delta.prop_map(|delta| json!({"choices": [{"index": 0, "delta": delta}]})),
+        Just(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})),
+        odd_value(),
+    ];
+    (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
+}
+
+fn with_field((mut event, field): (Value, Option<(String, Value)>)) -> Value {
+    if let (Value::Object(fields), Some((name, value))) = (&mut event, field) {
+        fields.insert(name, value);
+    }
+    event
+}
+
+fn stream(event: impl Strategy<Value = Value>) -> impl Strategy<Value = Vec<u8>> {
+    (prop::collection::vec(event, 0..16), any::<bool>()).prop_map(|(events, done)| {
+        let mut body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        body.push_str(if done { "data: [DONE]\n\n" } else { "" });
+        body.into_bytes()
+    })
+}
+
+/// Decodes without a panic, the same at every cut, into events that the builder accepts.
+fn check(dialect: Dialect, body: &[u8], cut: prop::sample::Index) -> Result<(), TestCaseError> {
+    let whole = decode(dialect, body, Cut::Whole);
+    for cut in [Cut::Bytes, Cut::At(cut.index(body.len() + 1))] {
+        prop_assert_eq!(decode(dialect, body, cut).fingerprint(), whole.fingerprint());
+    }
+    let mut builder = MessageBuilder::default();
+    for event in &whole.events {
+        prop_assert!(builder.push(event).is_ok(), "refused {:?} in {:?}", event, whole.events);
+    }
+    let finished = builder.finish();
+    match whole.end {
+        Ok(()) => prop_assert!(finished.is_ok(), "an end without a finish"),
+        Err(_) => {
+            prop_assert!(matches!(finished, Err(LlmError::UnexpectedEof)), "a finish and an error")
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn any_stream_of_messages_events_is_decoded_or_refused(
+        body in stream(anthropic_event()),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        check(Dialect::Anthropic, &body, cut)?;
+    }
+
+    #[test]
+    fn any_stream_of_chunks_is_decoded_or_refused(
+        body in stream(chat_event()),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        check(Dialect::OpenAiChat, &body, cut)?;
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        body in prop::collection::vec(any::<u8>(), 0..512),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut framed = b"data: {".to_vec();
+        framed.extend(body);
+        framed.extend(b"\n\n");
+        check(Dialect::Anthropic, &framed, cut)?;
+        check(Dialect::OpenAiChat, &framed, cut)?;
+    }
+}

@@ -16,16 +16,19 @@ mod mask;
 mod names;
 mod open;
 mod replace;
+mod walk;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 pub use error::AccessError;
 pub use mask::{CREDENTIALS, Masks};
 pub use names::is_git;
 pub use replace::{Expect, Replaced};
+pub(crate) use walk::{LeftOut, Route, Walked};
 
 use names::{authority, lies_under};
 
@@ -66,7 +69,7 @@ impl AccessRules {
 pub struct FileAccess {
     roots: Vec<Root>,
     protected: Vec<PathBuf>,
-    masks: Masks,
+    masks: Arc<Masks>,
 }
 
 #[derive(Debug)]
@@ -137,7 +140,7 @@ impl FileAccess {
             .chain(rules.readable.into_iter().map(|dir| (dir, Grants::Read)));
         roots.extend(further.filter_map(|(dir, grants)| Root::new(dir, grants).ok()));
         let protected = rules.protected.into_iter().map(|path| real_or_given(&path)).collect();
-        Ok(Self { roots, protected, masks: Masks::new(&rules.masked)? })
+        Ok(Self { roots, protected, masks: Arc::new(Masks::new(&rules.masked)?) })
     }
 
     /// The workspace, without symlinks.
@@ -184,12 +187,20 @@ impl FileAccess {
     /// As [`FileAccess::for_reading`], and [`AccessError::NotADirectory`].
     pub fn directory(&self, cwd: &Path, named: &str) -> Result<ReadPath, AccessError> {
         let path = self.for_reading(cwd, named)?;
-        let metadata =
-            path.real.symlink_metadata().map_err(|error| AccessError::io(named, error))?;
-        if !metadata.is_dir() {
-            return Err(AccessError::NotADirectory { path: named.to_owned() });
+        if self.is_directory(&path)? {
+            Ok(path)
+        } else {
+            Err(AccessError::NotADirectory { path: named.to_owned() })
         }
-        Ok(path)
+    }
+
+    /// Whether the path is a folder.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn is_directory(&self, path: &ReadPath) -> Result<bool, AccessError> {
+        let metadata = path.real.symlink_metadata();
+        Ok(metadata.map_err(|error| AccessError::io(&path.named, error))?.is_dir())
     }
 
     /// Whether there is anything at the path.
@@ -246,6 +257,13 @@ impl FileAccess {
     ) -> Result<Replaced, AccessError> {
         replace::replace(path.real(), content, expect)
             .map_err(|error| AccessError::from_replace(&path.0.named, error))
+    }
+
+    /// What permission rules match for a path: from the workspace on, without dots.
+    pub(crate) fn subject(&self, named: &str) -> Option<String> {
+        let path = resolve(self.workspace(), named).ok()?;
+        let path = path.strip_prefix(self.workspace()).unwrap_or(&path);
+        Some(if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() })
     }
 
     /// The root that holds a real path.

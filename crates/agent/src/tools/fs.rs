@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::tool::{PathSet, ToolError};
-use crate::tools::access::{self, FileAccess, ReadPath};
+use crate::tools::access::{FileAccess, ReadPath};
 use crate::tools::tracker::FileTracker;
 
 pub use edit::{EditFile, EditFileArgs};
@@ -42,14 +42,6 @@ impl Files {
     /// File tools over `access`, with nothing seen yet.
     pub fn new(access: Arc<FileAccess>) -> Self {
         Self { access, tracker: Arc::default() }
-    }
-
-    /// What permission rules match: the path from the workspace on, without dots.
-    fn subject(&self, named: &str) -> Option<String> {
-        let workspace = self.access.workspace();
-        let path = access::resolve(workspace, named).ok()?;
-        let path = path.strip_prefix(workspace).unwrap_or(&path);
-        Some(path.display().to_string())
     }
 
     /// A whole file that is to be changed.

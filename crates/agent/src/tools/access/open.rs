@@ -43,6 +43,12 @@ pub(super) fn regular(real: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
+/// Opens a file that a directory listing called regular.
+pub(super) fn walked(real: &Path) -> io::Result<File> {
+    let file = File::from(exact(real, READ)?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
 /// Opens a folder as the start of further steps.
 pub(super) fn folder(real: &Path) -> io::Result<OwnedFd> {
     exact(real, FOLDER)

@@ -60,7 +60,7 @@ impl TypedTool for EditFile {
     }
 
     fn permission_subject(&self, args: &EditFileArgs) -> Option<String> {
-        self.0.subject(&args.file_path)
+        self.0.access.subject(&args.file_path)
     }
 
     async fn preview(&self, args: EditFileArgs, ctx: &ToolContext) -> Option<String> {

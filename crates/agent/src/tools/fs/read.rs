@@ -65,7 +65,7 @@ impl TypedTool for ReadFile {
     }
 
     fn permission_subject(&self, args: &ReadFileArgs) -> Option<String> {
-        self.0.subject(&args.file_path)
+        self.0.access.subject(&args.file_path)
     }
 
     async fn run(&self, args: ReadFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -56,7 +56,7 @@ impl TypedTool for WriteFile {
     }
 
     fn permission_subject(&self, args: &WriteFileArgs) -> Option<String> {
-        self.0.subject(&args.file_path)
+        self.0.access.subject(&args.file_path)
     }
 
     async fn preview(&self, args: WriteFileArgs, ctx: &ToolContext) -> Option<String> {

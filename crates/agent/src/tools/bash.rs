@@ -34,6 +34,7 @@ pub struct Bash {
 
 /// What a call of [`Bash`] says.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BashArgs {
     /// The command line.
     pub command: String,

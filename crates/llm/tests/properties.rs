@@ -48,6 +48,7 @@ fn meta() -> impl Strategy<Value = ProviderMeta> {
     let data = prop_oneof![
         Just(json!({"type": "thinking", "signature": "c2ln"})),
         Just(json!({"type": "redacted_thinking", "data": "ZW5j"})),
+        Just(json!({"citations": [{"type": "page_location"}]})),
         Just(json!({"field": "reasoning_content"})),
         Just(json!({"field": "reasoning", "reasoning_details": [{"index": 0}]})),
         value(),

@@ -85,6 +85,8 @@ struct WireMessage<'a> {
 enum Block<'a> {
     Text {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<&'a Value>,
     },
     Image {
         source: Source<'a>,
@@ -132,7 +134,7 @@ fn wire(message: &Message) -> WireMessage<'_> {
         Role::Assistant => ("assistant", assistant_blocks(message)),
     };
     if content.is_empty() {
-        content.push(Block::Text { text: NOTHING_TO_SHOW });
+        content.extend(text_block(NOTHING_TO_SHOW));
     }
     WireMessage { role, content }
 }
@@ -181,7 +183,7 @@ fn assistant_blocks(message: &Message) -> Vec<Block<'_>> {
         blocks.pop();
     }
     // Nor may the last message end with white space, and a paused answer goes back as the last one.
-    if let Some(Block::Text { text }) = blocks.last_mut() {
+    if let Some(Block::Text { text, .. }) = blocks.last_mut() {
         *text = text.trim_end();
     }
     blocks
@@ -189,7 +191,10 @@ fn assistant_blocks(message: &Message) -> Vec<Block<'_>> {
 
 fn assistant_block(block: &ContentBlock) -> Option<Block<'_>> {
     match block {
-        ContentBlock::Text { text, .. } => text_block(text),
+        ContentBlock::Text { text, meta } if !is_blank(text) => {
+            Some(Block::Text { text, citations: citations(meta.as_ref()) })
+        }
+        ContentBlock::Text { .. } => None,
         ContentBlock::Reasoning { text, meta } => reasoning(text, meta.as_ref()?),
         ContentBlock::ToolCall { id, name, arguments, .. } => Some(Block::ToolUse {
             id: CallIdRule::WordCharacters.map(id),
@@ -220,7 +225,12 @@ fn reasoning<'a>(text: &'a str, meta: &'a ProviderMeta) -> Option<Block<'a>> {
 }
 
 fn text_block(text: &str) -> Option<Block<'_>> {
-    (!is_blank(text)).then_some(Block::Text { text })
+    (!is_blank(text)).then_some(Block::Text { text, citations: None })
+}
+
+/// Citations point into results of server-side tools, which go back as well.
+fn citations(meta: Option<&ProviderMeta>) -> Option<&Value> {
+    meta.filter(|meta| meta.provider == DIALECT)?.data.get("citations").filter(|c| c.is_array())
 }
 
 /// The server refuses text blocks without a visible character.
@@ -310,6 +320,17 @@ mod tests {
         let stand_in = json!([{"type": "text", "text": NOTHING_TO_SHOW}]);
         assert_eq!(content(Role::Assistant, vec![foreign]), stand_in);
         assert_eq!(content(Role::User, vec![ContentBlock::text("")]), stand_in);
+    }
+
+    #[test]
+    fn citations_go_back_with_their_text_and_only_to_their_own_provider() {
+        let cited = json!([{"type": "web_search_result_location", "encrypted_index": "eA=="}]);
+        let text = |provider| ContentBlock::Text {
+            text: "as they say".into(),
+            meta: meta(provider, json!({"citations": cited})),
+        };
+        let sent = content(Role::Assistant, vec![text(DIALECT), text("gemini")]);
+        assert_eq!((&sent[0]["citations"], sent[1].get("citations")), (&cited, None));
     }
 
     #[test]

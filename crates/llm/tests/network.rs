@@ -256,3 +256,14 @@ async fn dropping_the_stream_closes_the_connection() {
     ask(&provider).await.unwrap();
     assert_eq!(server.connections(), 2);
 }
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_after_an_answer_is_replaced() {
+    let answer: &[Step<'_>] = &[STREAM_HEAD, HELLO, STOP, DONE, STREAM_END, Step::Close];
+    let server = Server::start(&[answer; 5]).await;
+    let provider = provider(&server.url());
+    for _ in 0..5 {
+        ask(&provider).await.unwrap();
+    }
+    assert_eq!((server.requests().len(), server.connections()), (5, 5));
+}

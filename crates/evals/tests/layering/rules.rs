@@ -91,7 +91,16 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         says: "in the libraries only agent::tools::access touches files",
         within: &["llm/", "agent/"],
-        paths: &["std::fs", "tokio::fs", "rustix::fs", "nix::fcntl", "nix::sys::stat", "tempfile"],
+        paths: &[
+            "std::fs",
+            "tokio::fs",
+            "rustix::fs",
+            "nix::fcntl",
+            "nix::sys::stat",
+            "tempfile",
+            "ignore::Walk",
+            "ignore::WalkBuilder",
+        ],
         macros: &[],
         methods: FILE_METHODS,
         texts: &[],
@@ -193,7 +202,7 @@ const IMPURE_PATHS: &[&str] = &[
     "std::time::SystemTime",
 ];
 
-/// Methods of paths that look at the file system.
+/// Methods of paths, and of a searcher that opens them itself, that look at the file system.
 const FILE_METHODS: &[&str] = &[
     "exists",
     "try_exists",
@@ -205,6 +214,7 @@ const FILE_METHODS: &[&str] = &[
     "canonicalize",
     "read_link",
     "read_dir",
+    "search_path",
 ];
 
 /// Crates, or the part of a crate, that do no I/O by themselves. A [pure] file uses no other.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 
@@ -49,6 +49,9 @@ impl Default for Deadlines {
 
 /// An error answer is read this far; messages are far shorter, and a gateway may send anything.
 const MAX_ERROR_BODY: usize = 64 << 10;
+
+/// Largest document that is fetched whole.
+const MAX_DOCUMENT: usize = 1 << 20;
 
 /// One address that requests are posted to.
 pub(crate) struct Endpoint {
@@ -108,19 +111,50 @@ impl Endpoint {
         decoder: impl AnswerDecoder,
     ) -> Result<EventStream, LlmError> {
         let clock = Clock::start(self.deadlines);
-        let client =
-            self.client.get_or_try_init(|| client::build(&self.url, self.deadlines.connect));
-        let request = client.await?.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = match timeout_at(clock.next(), request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.transport(error)),
-            Err(_) => return Err(clock.passed()),
-        };
+        let response =
+            self.send(self.client().await?.post(self.url.clone()).body(body), &clock).await?;
         let response = self.check_status(response, &clock).await?;
         let response = self.check_content(response, &clock).await?;
         let content_type = content_type(&response).map(str::to_owned);
         let bytes = response.bytes_stream();
         Ok(Answer::new(bytes, decoder, clock, content_type, self.key.clone()).boxed())
+    }
+
+    /// Fetches the small document at the address.
+    ///
+    /// # Errors
+    /// What went wrong on the way, or a document larger than 1 MiB.
+    pub(crate) async fn get(&self) -> Result<Vec<u8>, LlmError> {
+        let clock = Clock::start(self.deadlines);
+        let response = self.send(self.client().await?.get(self.url.clone()), &clock).await?;
+        let response = self.check_status(response, &clock).await?;
+        let mut document = Vec::new();
+        let mut bytes = response.bytes_stream();
+        loop {
+            match timeout_at(clock.next(), bytes.next()).await {
+                Ok(Some(Ok(chunk))) => document.extend_from_slice(&chunk),
+                Ok(Some(Err(error))) => return Err(self.transport(error)),
+                Ok(None) => return Ok(document),
+                Err(_) => return Err(clock.passed()),
+            }
+            if document.len() > MAX_DOCUMENT {
+                return Err(LlmError::Decode("it is larger than 1 MiB".to_owned()));
+            }
+        }
+    }
+
+    async fn client(&self) -> Result<&Client, LlmError> {
+        let build = || client::build(&self.url, self.deadlines.connect);
+        self.client.get_or_try_init(build).await
+    }
+
+    async fn send(&self, request: RequestBuilder, clock: &Clock) -> Result<Response, LlmError> {
+        let request = request.headers(self.headers.clone());
+        match timeout_at(clock.next(), request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(self.transport(error)),
+            Err(_) => Err(clock.passed()),
+        }
     }
 
     /// Turns every status but success into the error it stands for.

@@ -1,5 +1,7 @@
 //! OpenAI Chat Completions and the many servers that speak it: thin, over `wire` and `decode`.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::api_key::ApiKey;
@@ -14,6 +16,7 @@ use decode::ChatStreamState;
 use options::ChatOptions;
 
 pub mod decode;
+mod models;
 pub mod options;
 pub mod wire;
 
@@ -40,11 +43,7 @@ impl OpenAiChat {
     /// # Errors
     /// `Config` when `base_url` is no http or https address.
     pub fn with_base_url(api_key: Option<ApiKey>, base_url: &str) -> Result<Self, LlmError> {
-        let endpoint = Endpoint::new(base_url, &["chat", "completions"])?;
-        let endpoint = match api_key {
-            Some(key) => endpoint.with_key("authorization", "Bearer ", key),
-            None => endpoint,
-        };
+        let endpoint = endpoint(api_key, base_url, &["chat", "completions"])?;
         let options = ChatOptions::for_base_url(base_url);
         Ok(Self { name: "openai-chat".to_owned(), endpoint, options })
     }
@@ -69,6 +68,29 @@ impl OpenAiChat {
         self.endpoint = self.endpoint.with_deadlines(deadlines);
         self
     }
+
+    /// The ids of the models that a server lists, in its order, within `time` altogether. `base_url` and
+    /// `api_key` as for [`OpenAiChat::with_base_url`].
+    ///
+    /// # Errors
+    /// When the server does not answer in time, or not with a list of models.
+    pub async fn list_models(
+        api_key: Option<ApiKey>,
+        base_url: &str,
+        time: Duration,
+    ) -> Result<Vec<String>, LlmError> {
+        let endpoint = endpoint(api_key, base_url, &["models"])?;
+        let deadlines = Deadlines { connect: time, idle: time, total: time };
+        models::ids(&endpoint.with_deadlines(deadlines).get().await?)
+    }
+}
+
+fn endpoint(api_key: Option<ApiKey>, base_url: &str, path: &[&str]) -> Result<Endpoint, LlmError> {
+    let endpoint = Endpoint::new(base_url, path)?;
+    Ok(match api_key {
+        Some(key) => endpoint.with_key("authorization", "Bearer ", key),
+        None => endpoint,
+    })
 }
 
 #[async_trait]

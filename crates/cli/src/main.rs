@@ -1,3 +1,60 @@
 //! The binary `anvil`: parse, run, exit.
 
-fn main() {}
+mod app;
+mod approve;
+mod args;
+mod commands;
+mod demo;
+mod exit;
+mod headless;
+mod logs;
+mod render;
+mod repl;
+mod signals;
+mod stdin;
+mod terminal;
+mod ui;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use crate::app::StartError;
+use crate::args::{Args, OutputFormat};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let format = OutputFormat::sniff(&words);
+    let exit = match Args::read(words) {
+        Ok(args) => app::run(args),
+        Err(error) => not_run(&error, format),
+    };
+    exit.into()
+}
+
+/// Shows help or version, or what is wrong with the command line.
+fn not_run(error: &clap::Error, format: OutputFormat) -> Exit {
+    if !error.use_stderr() {
+        return match error.print() {
+            Ok(()) => Exit::Done,
+            Err(error) => headless::output_failed(&error),
+        };
+    }
+    if format == OutputFormat::Text {
+        complain(&error.render().to_string());
+        return Exit::Usage;
+    }
+    // Clap's first line is the error; the rest is advice for a person.
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    headless::never_began(&StartError::Usage(line.to_owned()), format, &app::new_session_id())
+}
+
+/// Writes to standard error; whoever closed it does not want to know.
+fn complain(text: &str) {
+    let mut err = std::io::stderr();
+    if let Err(error) = err.write_all(text.as_bytes()).and_then(|()| err.flush()) {
+        tracing::debug!(%error, "standard error takes nothing");
+    }
+}

@@ -1,0 +1,374 @@
+//! The composition root: environment and arguments become a model, tools, an approver and an agent.
+
+mod models;
+mod system;
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::agent::{AgentConfig, AgentParts};
+use agent::channel::{EventReceiver, EventSender};
+use agent::registry::ToolRegistry;
+use agent::tools::access::{AccessRules, FileAccess};
+use agent::tools::bash::Bash;
+use agent::{Agent, Approver, DenyAll, Policy, tools};
+use tokio::sync::mpsc;
+
+pub(crate) use self::models::{Models, ProviderEnvironment, Resolved};
+use crate::approve::{Interactive, Question};
+use crate::args::{Args, Command, OutputFormat};
+use crate::exit::Exit;
+use crate::headless;
+use crate::render::Render;
+use crate::render::json::{Json, StreamJson};
+use crate::render::text::{Audience, Text};
+use crate::repl::Repl;
+use crate::signals::{OnInterrupt, Signals};
+use crate::stdin::{self, Source};
+use crate::terminal::{self, Saved};
+use crate::ui::Ui;
+use crate::{complain, demo, logs};
+
+/// Why the work could not begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StartError {
+    /// The command line is wrong, or there is no prompt.
+    #[error("{0}")]
+    Usage(String),
+    /// A setting is missing or wrong.
+    #[error("{0}")]
+    Config(String),
+}
+
+impl StartError {
+    /// Something of the machine failed that the work cannot do without.
+    fn machine(what: &str, error: &io::Error) -> Self {
+        Self::Config(format!("{what}: {error}"))
+    }
+}
+
+/// What the environment says, read once.
+pub(crate) struct Environment {
+    /// Keys and endpoints.
+    providers: ProviderEnvironment,
+    /// `ANVIL_MODEL`.
+    model: Option<String>,
+    /// `ANVIL_LOG`.
+    log: Option<String>,
+    /// Where sessions, logs and history go; nowhere without a home folder.
+    data_dir: Option<PathBuf>,
+    /// Folders of anvil's own, which no tool may write.
+    own_dirs: Vec<PathBuf>,
+    /// Whether colours are unwanted or impossible.
+    is_plain: bool,
+}
+
+impl Environment {
+    /// Reads the process's environment. An empty variable counts as unset.
+    fn read() -> Self {
+        let has_home = var("HOME").is_some() || var("XDG_DATA_HOME").is_some();
+        let (data_dir, config_dir) = match var("ANVIL_HOME").map(PathBuf::from) {
+            Some(home) => (Some(home.join("data")), Some(home.join("config"))),
+            None => {
+                let own = |dir: PathBuf| dir.join("anvil");
+                let data_dir = dirs::data_dir().filter(|_| has_home).map(own);
+                (data_dir, dirs::config_dir().map(own))
+            }
+        };
+        Self {
+            providers: ProviderEnvironment {
+                anthropic_api_key: var("ANTHROPIC_API_KEY"),
+                anthropic_base_url: var("ANTHROPIC_BASE_URL"),
+                openai_api_key: var("OPENAI_API_KEY"),
+                openai_base_url: var("OPENAI_BASE_URL"),
+                ollama_host: var("OLLAMA_HOST"),
+            },
+            model: var("ANVIL_MODEL"),
+            log: var("ANVIL_LOG"),
+            own_dirs: data_dir.iter().cloned().chain(config_dir).collect(),
+            data_dir,
+            is_plain: var("NO_COLOR").is_some() || var("TERM").as_deref() == Some("dumb"),
+        }
+    }
+}
+
+fn var(name: &str) -> Option<String> {
+    let value = env::var_os(name)?.to_string_lossy().into_owned();
+    (!value.is_empty()).then_some(value)
+}
+
+/// A name for a conversation that no other one has.
+pub(crate) fn new_session_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run(args: Args) -> Exit {
+    let format = args.output_format;
+    let session_id = new_session_id();
+    start(args, &session_id)
+        .unwrap_or_else(|error| headless::never_began(&error, format, &session_id))
+}
+
+fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
+    let env = Environment::read();
+    let plan = plan(&args)?;
+    let log_file = env.data_dir.as_ref().map(|dir| dir.join("logs/anvil.log"));
+    logs::start(log_file, env.log.as_deref()).map_err(StartError::Config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::machine("the runtime cannot be started", &error))?;
+    let saved = (plan == Plan::Repl).then(|| Saved::take(env.is_plain));
+    let work = Work { args, env, session_id: session_id.to_owned() };
+    let exit = runtime.block_on(work.run(plan));
+    // Ends what a forced exit left running, and does not wait for a thread that waits for input.
+    runtime.shutdown_background();
+    if let Some(saved) = saved {
+        saved.restore();
+    }
+    exit
+}
+
+/// What kind of run it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    Demo,
+    /// The argument's prompt, empty when only standard input can tell it.
+    Headless {
+        prompt: String,
+        source: Source,
+    },
+    Repl,
+}
+
+fn plan(args: &Args) -> Result<Plan, StartError> {
+    use std::io::IsTerminal as _;
+    if args.command == Some(Command::Demo) {
+        return Ok(Plan::Demo);
+    }
+    let source = match args.no_stdin {
+        true => Source::Nothing,
+        false => stdin::source().map_err(|error| StartError::Usage(error.to_string()))?,
+    };
+    let no_prompt =
+        || StartError::Usage("there is no prompt: give one with -p, or pipe it in".to_owned());
+    match &args.print {
+        Some(prompt) if prompt.trim().is_empty() && source == Source::Nothing => Err(no_prompt()),
+        Some(prompt) => Ok(Plan::Headless { prompt: prompt.clone(), source }),
+        None if source != Source::Nothing => Ok(Plan::Headless { prompt: String::new(), source }),
+        None if args.no_stdin || !io::stdin().is_terminal() => Err(no_prompt()),
+        None if args.output_format != OutputFormat::Text => Err(StartError::Usage(
+            "a conversation has no --output-format: give a prompt with -p".to_owned(),
+        )),
+        None => Ok(Plan::Repl),
+    }
+}
+
+/// One run with all it was told.
+struct Work {
+    args: Args,
+    env: Environment,
+    session_id: String,
+}
+
+impl Work {
+    async fn run(self, plan: Plan) -> Result<Exit, StartError> {
+        let on_interrupt = match plan {
+            Plan::Repl => OnInterrupt::EndTurn,
+            Plan::Demo | Plan::Headless { .. } => OnInterrupt::EndProgram,
+        };
+        let signals = Signals::listen(on_interrupt)
+            .map_err(|error| StartError::machine("signals cannot be listened to", &error))?;
+        let forced = signals.clone();
+        let work = async {
+            match plan {
+                Plan::Demo => demo::run(self.session_id, self.env.is_plain, &signals).await,
+                Plan::Headless { prompt, source } => self.headless(prompt, source, signals).await,
+                Plan::Repl => self.repl(signals).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            exit = work => exit,
+            stop = forced.forced() => Ok(Exit::Stopped(stop)),
+        }
+    }
+
+    async fn headless(
+        self,
+        prompt: String,
+        source: Source,
+        signals: Signals,
+    ) -> Result<Exit, StartError> {
+        if self.env.data_dir.is_none() {
+            complain("anvil: HOME is not set: logs and history are not kept\n");
+        }
+        let prepared = tokio::select! {
+            prepared = self.prepare(prompt, source) => prepared?,
+            stop = signals.stopped() => {
+                let format = self.args.output_format;
+                return Ok(headless::stopped_before(stop, format, &self.session_id));
+            }
+        };
+        let (events, receiver) = agent::channel::channel();
+        let agent = self.agent(prepared.model, &prepared.cwd, Arc::new(DenyAll), events.clone())?;
+        events.send(agent.session_started()).await;
+        let (_, no_questions) = mpsc::channel(1);
+        let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
+        Ok(headless::run(agent, events, ui, &signals, prepared.prompt).await)
+    }
+
+    async fn repl(self, signals: Signals) -> Result<Exit, StartError> {
+        let cwd = workspace(self.args.cwd.as_deref())?;
+        let models = Models::new(self.env.providers.clone());
+        let model = tokio::select! {
+            model = models.resolve(self.model_name()) => model?,
+            stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
+        };
+        let (approver, questions) = Interactive::new();
+        let (events, receiver) = agent::channel::channel();
+        let agent = self.agent(model, &cwd, Arc::new(approver), events.clone())?;
+        let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
+        let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
+        Ok(Repl { agent, events, ui, signals, models, history }.run().await)
+    }
+
+    /// All that may fail before a turn, cheapest first.
+    async fn prepare(&self, prompt: String, source: Source) -> Result<Prepared, StartError> {
+        let cwd = workspace(self.args.cwd.as_deref())?;
+        let models = Models::new(self.env.providers.clone());
+        let model = models.resolve(self.model_name()).await?;
+        let say = |line: &str| complain(&format!("anvil: {line}\n"));
+        let input =
+            stdin::read(source, say).await.map_err(|error| StartError::Usage(error.to_string()))?;
+        Ok(Prepared { cwd, model, prompt: join_prompt(&prompt, input.as_deref())? })
+    }
+
+    fn model_name(&self) -> Option<&str> {
+        self.args.model.as_deref().or(self.env.model.as_deref())
+    }
+
+    fn agent(
+        &self,
+        model: Resolved,
+        cwd: &Path,
+        approver: Arc<dyn Approver>,
+        events: EventSender,
+    ) -> Result<Agent, StartError> {
+        let system = system::text(
+            self.args.system_file.as_deref(),
+            self.args.append_system_prompt.as_deref(),
+            cwd,
+        )?;
+        Ok(Agent::new(AgentParts {
+            provider: model.provider,
+            model: model.model,
+            tools: builtin_tools(cwd, &self.env.own_dirs)?,
+            policy: Policy::new(self.args.permission_mode()),
+            approver,
+            events,
+            cwd: cwd.to_owned(),
+            session_id: self.session_id.clone(),
+            config: AgentConfig {
+                max_steps: self.args.max_steps,
+                max_wall_time: self.args.max_wall_time,
+                system: Some(system),
+            },
+        }))
+    }
+
+    fn ui(
+        &self,
+        audience: Audience,
+        events: EventReceiver,
+        questions: mpsc::Receiver<Question>,
+        signals: &Signals,
+    ) -> Result<Ui, StartError> {
+        let id = || self.session_id.clone();
+        let renderer: Box<dyn Render> = match self.args.output_format {
+            OutputFormat::Text => {
+                let look = terminal::look(self.env.is_plain, self.args.verbose);
+                Box::new(Text::new(io::stdout(), io::stderr(), audience, look))
+            }
+            OutputFormat::Json => Box::new(Json::new(io::stdout(), id())),
+            OutputFormat::StreamJson => Box::new(StreamJson::new(io::stdout(), id())),
+        };
+        Ui::start(renderer, events, questions, signals.clone())
+            .map_err(|error| StartError::machine("no thread can be started", &error))
+    }
+}
+
+/// What a headless run needs before its turn.
+struct Prepared {
+    cwd: PathBuf,
+    model: Resolved,
+    prompt: String,
+}
+
+/// The tools on offer for work in `cwd`; `own`, anvil's own folders, are out of their reach.
+pub(crate) fn builtin_tools(cwd: &Path, own: &[PathBuf]) -> Result<ToolRegistry, StartError> {
+    let mut rules = AccessRules::workspace(cwd);
+    rules.protected.extend_from_slice(own);
+    let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
+    let mut tools = ToolRegistry::default();
+    for tool in tools::builtin(access, Bash::default()) {
+        tools.register(tool).expect("the built-in tools have good names of their own");
+    }
+    Ok(tools)
+}
+
+/// The folder to work in, absolute and without symbolic links.
+fn workspace(dir: Option<&Path>) -> Result<PathBuf, StartError> {
+    let Some(dir) = dir else {
+        return env::current_dir().and_then(|dir| dir.canonicalize()).map_err(|error| {
+            StartError::Config(format!(
+                "the current folder cannot be used ({error}): change to one that exists, or name one with -C"
+            ))
+        });
+    };
+    let wrong =
+        |error: &dyn std::fmt::Display| StartError::Usage(format!("-C {}: {error}", dir.display()));
+    let path = dir.canonicalize().map_err(|error| wrong(&error))?;
+    if path.is_dir() { Ok(path) } else { Err(wrong(&"not a folder")) }
+}
+
+/// The prompt with what was piped in behind it, or what was piped in alone.
+fn join_prompt(prompt: &str, input: Option<&str>) -> Result<String, StartError> {
+    let input = input.filter(|input| !input.trim().is_empty());
+    match (prompt.trim().is_empty(), input) {
+        (false, None) => Ok(prompt.to_owned()),
+        (true, Some(input)) => Ok(input.to_owned()),
+        (false, Some(input)) => {
+            let end = if input.ends_with('\n') { "" } else { "\n" };
+            Ok(format!("{prompt}\n\n<stdin>\n{input}{end}</stdin>"))
+        }
+        (true, None) => Err(StartError::Usage(
+            "there is no prompt: none was given and standard input is empty".to_owned(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn piped_input_stands_behind_the_prompt_in_a_block_of_its_own() {
+        assert_eq!(
+            join_prompt("review this", Some("diff --git a b\n")).unwrap(),
+            "review this\n\n<stdin>\ndiff --git a b\n</stdin>"
+        );
+        assert_eq!(join_prompt("x", Some("no end")).unwrap(), "x\n\n<stdin>\nno end\n</stdin>");
+        assert_eq!(join_prompt("x", Some("")).unwrap(), "x");
+    }
+
+    #[test]
+    fn piped_input_alone_is_the_prompt_and_nothing_at_all_is_a_usage_error() {
+        assert_eq!(join_prompt("", Some("fix it\n")).unwrap(), "fix it\n");
+        assert!(matches!(join_prompt(" ", Some("\n")), Err(StartError::Usage(_))));
+        assert!(matches!(join_prompt("", None), Err(StartError::Usage(_))));
+    }
+}

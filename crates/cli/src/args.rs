@@ -1,0 +1,246 @@
+//! What can be written on the command line.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::PermissionMode;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::exit;
+
+/// A terminal-first coding agent.
+#[derive(Debug, Parser)]
+#[command(name = "anvil", version, about, after_help = exit::HELP)]
+pub(crate) struct Args {
+    /// Run one turn on PROMPT and exit. PROMPT may be left out when input is piped
+    #[arg(short = 'p', long, value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) print: Option<String>,
+
+    /// The model, as PROVIDER:MODEL-ID (anthropic, openai, openai-chat, ollama)
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// What goes to standard output in a run with -p
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub(crate) output_format: OutputFormat,
+
+    /// The most model requests of one turn
+    #[arg(
+        long, alias = "max-turns", value_name = "N", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_steps: u32,
+
+    /// The longest a turn may take, such as 90s, 30m or 1h30m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_wall_time: Option<Duration>,
+
+    /// Work in DIR instead of the current directory
+    #[arg(short = 'C', long = "cwd", value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// How much happens without asking
+    #[arg(long, value_enum, value_name = "MODE")]
+    permission_mode: Option<Mode>,
+
+    /// The same as --permission-mode bypass
+    #[arg(long, alias = "yolo", conflicts_with = "permission_mode")]
+    dangerously_skip_permissions: bool,
+
+    /// Text to add at the end of the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// A file to use as the base of the system prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system_file: Option<PathBuf>,
+
+    /// Do not read standard input
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
+
+    /// Show reasoning and more of what tools print
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What else the program can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum Command {
+    /// Repair a small broken project with no key and no network: real tools, a scripted model
+    Demo,
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The final answer
+    #[default]
+    Text,
+    /// One object at the end
+    Json,
+    /// One event per line
+    StreamJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Reads run, edits and commands ask
+    Default,
+    /// Edits inside the workspace run too
+    AcceptEdits,
+    /// Nothing that could change anything runs
+    Plan,
+    /// Everything runs
+    Bypass,
+}
+
+impl Args {
+    /// Reads a command line; the first word is the program's name.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(bind_prompt(words))
+    }
+
+    /// How much happens without asking.
+    pub(crate) fn permission_mode(&self) -> PermissionMode {
+        if self.dangerously_skip_permissions {
+            return PermissionMode::Bypass;
+        }
+        match self.permission_mode {
+            None | Some(Mode::Default) => PermissionMode::Default,
+            Some(Mode::AcceptEdits) => PermissionMode::AcceptEdits,
+            Some(Mode::Plan) => PermissionMode::Plan,
+            Some(Mode::Bypass) => PermissionMode::Bypass,
+        }
+    }
+}
+
+impl OutputFormat {
+    /// The format a command line asks for, found without understanding the rest of it: a usage
+    /// error, too, is told in the form that was asked for.
+    pub(crate) fn sniff(words: &[OsString]) -> Self {
+        let name = "--output-format";
+        let value = words.iter().enumerate().find_map(|(at, word)| {
+            let word = word.to_str()?;
+            match word.strip_prefix(name)?.strip_prefix('=') {
+                Some(value) => Some(value),
+                None if word == name => words.get(at + 1)?.to_str(),
+                None => None,
+            }
+        });
+        value.and_then(|value| Self::from_str(value, false).ok()).unwrap_or_default()
+    }
+}
+
+/// Ties a prompt that begins with a dash to its `-p`, so that it is not taken for an option.
+///
+/// Only words with white space before any `=` qualify: no option is written like that.
+fn bind_prompt(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut bound: Vec<OsString> = Vec::new();
+    for word in words {
+        let after_print = bound.last().is_some_and(|last| last == "-p" || last == "--print");
+        if after_print && is_dashed_prose(&word) {
+            bound.pop();
+            let mut glued = OsString::from("--print=");
+            glued.push(word);
+            bound.push(glued);
+        } else {
+            bound.push(word);
+        }
+    }
+    bound
+}
+
+fn is_dashed_prose(word: &OsStr) -> bool {
+    let Some(text) = word.to_str() else { return false };
+    let head = text.split('=').next().unwrap_or(text);
+    head.starts_with('-') && head.contains(char::is_whitespace)
+}
+
+/// Reads `90`, `90s`, `30m`, `2h` or a sum of such parts like `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is not a time such as 90s, 30m or 1h30m");
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let tail = &rest[digits..];
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let seconds = match &tail[..unit_end] {
+            "s" | "" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return Err(wrong()),
+        };
+        let part = Duration::from_secs(number.checked_mul(seconds).ok_or_else(wrong)?);
+        total = total.checked_add(part).ok_or_else(wrong)?;
+        rest = &tail[unit_end..];
+    }
+    if total.is_zero() { Err(wrong()) } else { Ok(total) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Args, clap::Error> {
+        Args::read(std::iter::once("anvil").chain(words.iter().copied()).map(OsString::from))
+    }
+
+    #[test]
+    fn a_prompt_that_begins_with_dashes_is_a_prompt_when_it_holds_white_space() {
+        assert_eq!(read(&["-p", "--help me"]).unwrap().print.unwrap(), "--help me");
+        assert_eq!(
+            read(&["--print", "- fix a=b\n- test"]).unwrap().print.unwrap(),
+            "- fix a=b\n- test"
+        );
+        assert_eq!(read(&["--print=--help"]).unwrap().print.unwrap(), "--help");
+    }
+
+    #[test]
+    fn an_option_after_a_bare_p_stays_an_option() {
+        let args = read(&["-p", "--append-system-prompt=be brief"]).unwrap();
+        assert_eq!(args.print.as_deref(), Some(""));
+        assert_eq!(args.append_system_prompt.as_deref(), Some("be brief"));
+    }
+
+    #[test]
+    fn yolo_and_max_turns_are_other_names_of_the_same_options() {
+        assert_eq!(read(&["--yolo"]).unwrap().permission_mode(), PermissionMode::Bypass);
+        assert_eq!(read(&["--max-turns", "7"]).unwrap().max_steps, 7);
+        assert!(read(&["--max-steps", "0"]).is_err());
+    }
+
+    #[test]
+    fn skipping_permissions_contradicts_a_permission_mode() {
+        assert!(read(&["--yolo", "--permission-mode", "plan"]).is_err());
+    }
+
+    #[test]
+    fn times_are_read_with_and_without_a_unit() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        for wrong in ["", "m", "0", "5d", "1.5h", "-1s", "99999999999999999999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_format_is_found_in_a_command_line_that_cannot_be_read() {
+        let sniff = |words: &[&str]| {
+            OutputFormat::sniff(&words.iter().map(OsString::from).collect::<Vec<_>>())
+        };
+        assert_eq!(sniff(&["anvil", "--nope", "--output-format", "json"]), OutputFormat::Json);
+        assert_eq!(
+            sniff(&["anvil", "--output-format=stream-json", "-x"]),
+            OutputFormat::StreamJson
+        );
+        assert_eq!(sniff(&["anvil", "--output-format"]), OutputFormat::Text);
+        assert_eq!(sniff(&["anvil", "--output-format=yaml"]), OutputFormat::Text);
+    }
+}

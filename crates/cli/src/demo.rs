@@ -1,0 +1,236 @@
+//! `anvil demo`: the real loop, the real tools and a real repair, with a script as the model.
+//!
+//! The model's side is stream bytes in a provider's wire format that ship in the binary and go
+//! through that provider's decoder. Everything else happens: commands run, a file is edited in a
+//! temporary folder, and at the end the project's own test decides whether the demo worked.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent::agent::{AgentConfig, AgentParts, ModelRef};
+use agent::process::{self, Keep, Spec, Status};
+use agent::secrets::child_env;
+use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
+use async_trait::async_trait;
+use futures::stream;
+use llm::providers::anthropic::decode::StreamState;
+use llm::sse::SseDecoder;
+use llm::{ChatRequest, ContentBlock, EventStream, LlmError, Provider, StreamEvent};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{self, StartError};
+use crate::exit::Exit;
+use crate::headless::output_failed;
+use crate::render::text::{Audience, Text};
+use crate::signals::{self, Signals};
+use crate::terminal;
+use crate::ui::Ui;
+
+/// What the model says, one answer a step.
+const SCRIPT: [&[u8]; 5] = [
+    include_bytes!("../assets/demo/1-run-the-test.sse"),
+    include_bytes!("../assets/demo/2-read-both-files.sse"),
+    include_bytes!("../assets/demo/3-repair.sse"),
+    include_bytes!("../assets/demo/4-run-the-test-again.sse"),
+    include_bytes!("../assets/demo/5-report.sse"),
+];
+
+/// The project that is broken.
+const PROJECT: [(&str, &str); 2] = [
+    ("total.sh", include_str!("../assets/demo/project/total.sh")),
+    ("test.sh", include_str!("../assets/demo/project/test.sh")),
+];
+
+const PROMPT: &str =
+    "The test of this project fails. Find out why, repair it, and show that it passes.";
+
+const CLOSING: &str = "\
+What was real: the agent loop, the tools, the commands, the files, and the test that anvil itself
+ran again just now. What was scripted: the model's words and calls, which are stored in the program.
+To work with a real model, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, and run `anvil`
+in your project, or `anvil -p \"what to do\"` for a single task.
+";
+
+/// Longest time for the test that decides.
+const TEST_TIME: Duration = Duration::from_secs(30);
+
+/// Runs the demo; done only if the project's test passes afterwards.
+pub(crate) async fn run(
+    session_id: String,
+    is_plain: bool,
+    signals: &Signals,
+) -> Result<Exit, StartError> {
+    let project = make_project()
+        .map_err(|error| StartError::Config(format!("no temporary folder can be made: {error}")))?;
+    let cwd = project.path().canonicalize().map_err(|error| {
+        StartError::Config(format!("{} cannot be used: {error}", project.path().display()))
+    })?;
+    let opening = format!(
+        "A small project with a failing test was made in {} (removed at the end).\n\n> {PROMPT}\n\n",
+        cwd.display()
+    );
+    if let Err(error) = say(&opening) {
+        return Ok(output_failed(&error));
+    }
+    let (outcome, shown) = turn(&cwd, &session_id, is_plain, signals).await?;
+    if let Err(error) = shown {
+        return Ok(output_failed(&error));
+    }
+    if outcome != TurnOutcome::Done {
+        return Ok(Exit::of(outcome, signals.stop()));
+    }
+    let verdict = test(&cwd, &session_id).await;
+    let text = match &verdict {
+        Ok(()) => format!("\nThe project's test passes.\n\n{CLOSING}"),
+        Err(why) => format!("\nThe demo did not work: {why}\n"),
+    };
+    Ok(match (say(&text), verdict) {
+        (Err(error), _) => output_failed(&error),
+        (Ok(()), Ok(())) => Exit::Done,
+        (Ok(()), Err(_)) => Exit::Failed,
+    })
+}
+
+fn make_project() -> io::Result<TempDir> {
+    let dir = tempfile::Builder::new().prefix("anvil-demo-").tempdir()?;
+    for (name, text) in PROJECT {
+        fs::write(dir.path().join(name), text)?;
+    }
+    Ok(dir)
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// The turn, and whether all of it could be shown.
+async fn turn(
+    cwd: &Path,
+    session_id: &str,
+    is_plain: bool,
+    signals: &Signals,
+) -> Result<(TurnOutcome, io::Result<()>), StartError> {
+    let (events, receiver) = agent::channel::channel();
+    let look = terminal::look(is_plain, false);
+    let renderer = Text::new(io::stdout(), io::stderr(), Audience::Demo, look);
+    let (_, no_questions) = mpsc::channel(1);
+    let ui = Ui::start(Box::new(renderer), receiver, no_questions, signals.clone())
+        .map_err(|error| StartError::Config(format!("no thread can be started: {error}")))?;
+    let mut agent = Agent::new(AgentParts {
+        provider: Arc::new(Script::default()),
+        model: ModelRef { label: "demo:script".to_owned(), id: "script".to_owned(), max_tokens: 0 },
+        tools: app::builtin_tools(cwd, &[])?,
+        // The folder is thrown away, so nothing in it needs a person's word.
+        policy: Policy::new(PermissionMode::Bypass),
+        approver: Arc::new(AllowAll),
+        events: events.clone(),
+        cwd: cwd.to_owned(),
+        session_id: session_id.to_owned(),
+        config: AgentConfig { max_steps: 20, max_wall_time: None, system: None },
+    });
+    signals::watch_output(signals.clone());
+    let cancel = signals.begin_turn();
+    let result = agent.run_turn(vec![ContentBlock::text(PROMPT)], cancel).await;
+    drop((agent, events));
+    // What went wrong is part of the turn's last event.
+    Ok((result.unwrap_or(TurnOutcome::Failed), ui.join().await))
+}
+
+/// Runs the project's test as anvil itself, past model and tools.
+async fn test(cwd: &Path, session_id: &str) -> Result<(), String> {
+    let spec = Spec {
+        program: "sh".into(),
+        arg0: None,
+        args: vec!["test.sh".into()],
+        cwd: cwd.to_owned(),
+        env: child_env(session_id, &[]),
+        timeout: TEST_TIME,
+        cancel: CancellationToken::new(),
+        keep: Keep { head: 4096, tail: 4096 },
+        output: None,
+    };
+    let child = process::spawn(spec).map_err(|error| error.to_string())?;
+    let finished = child.wait().await.map_err(|error| error.to_string())?;
+    match finished.status {
+        Status::Exited(0) => Ok(()),
+        Status::Exited(code) => Err(format!("the project's test ends with {code}")),
+        Status::Signaled(signal) => Err(format!("signal {signal} ended the project's test")),
+        Status::Stuck => Err("the project's test does not end".to_owned()),
+    }
+}
+
+/// A model that says what is written down, in the bytes of a real wire format.
+#[derive(Default)]
+struct Script {
+    next: Mutex<usize>,
+}
+
+#[async_trait]
+impl Provider for Script {
+    fn name(&self) -> &str {
+        "demo"
+    }
+
+    async fn stream(&self, _req: &ChatRequest) -> Result<EventStream, LlmError> {
+        let step = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            *next += 1;
+            *next - 1
+        };
+        let bytes = SCRIPT
+            .get(step)
+            .ok_or_else(|| LlmError::Config("the demo's script is over".to_owned()))?;
+        Ok(Box::pin(stream::iter(decode(bytes)?.into_iter().map(Ok))))
+    }
+}
+
+/// Decodes an answer the way one from the network is decoded.
+fn decode(bytes: &[u8]) -> Result<Vec<StreamEvent>, LlmError> {
+    let mut frames = SseDecoder::default();
+    let mut state = StreamState::new(Box::new(|| uuid::Uuid::new_v4().to_string()));
+    let mut events = Vec::new();
+    frames.feed(bytes, |frame| state.on_sse(frame, &mut events))?;
+    state.on_end(&mut events)?;
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use llm::FinishReason;
+
+    use super::*;
+
+    #[test]
+    fn every_answer_of_the_script_is_whole_and_only_the_last_one_ends_the_turn() {
+        for (at, bytes) in SCRIPT.iter().enumerate() {
+            let events = decode(bytes).unwrap();
+            let want =
+                if at + 1 < SCRIPT.len() { FinishReason::ToolUse } else { FinishReason::EndTurn };
+            assert!(
+                matches!(events.last(), Some(StreamEvent::Finish { reason, .. }) if *reason == want),
+                "step {}",
+                at + 1
+            );
+        }
+    }
+
+    #[test]
+    fn the_project_is_really_broken_before_the_demo() {
+        let project = make_project().unwrap();
+        let ran = std::process::Command::new("sh")
+            .arg("test.sh")
+            .current_dir(project.path())
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(1));
+        let out = String::from_utf8(ran.stdout).unwrap();
+        assert_eq!(out.matches("FAIL").count(), 1, "{out}");
+    }
+}

@@ -1,0 +1,88 @@
+//! One turn for a pipeline, with an exit code that says how it ended.
+
+use std::io::{self, Write as _};
+
+use agent::channel::EventSender;
+use agent::{Agent, ErrorInfo, TurnOutcome};
+use llm::ContentBlock;
+
+use crate::app::StartError;
+use crate::args::OutputFormat;
+use crate::exit::Exit;
+use crate::render::Render as _;
+use crate::render::json::{self, Json, StreamJson};
+use crate::signals::{self, Signals, Stop};
+use crate::terminal;
+use crate::ui::Ui;
+
+/// Runs the turn, waits until all of it is written, and chooses the exit code last.
+pub(crate) async fn run(
+    mut agent: Agent,
+    events: EventSender,
+    ui: Ui,
+    signals: &Signals,
+    prompt: String,
+) -> Exit {
+    signals::watch_output(signals.clone());
+    let cancel = signals.begin_turn();
+    let result = agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
+    // What went wrong is part of the turn's last event.
+    let outcome = result.unwrap_or(TurnOutcome::Failed);
+    drop((agent, events));
+    match ui.join().await {
+        Ok(()) => Exit::of(outcome, signals.stop()),
+        Err(error) => output_failed(&error),
+    }
+}
+
+/// The exit after standard output refused something.
+pub(crate) fn output_failed(error: &io::Error) -> Exit {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Exit::Stopped(Stop::OutputClosed);
+    }
+    if terminal::stop_for(error) == Stop::HungUp {
+        return Exit::Stopped(Stop::HungUp);
+    }
+    crate::complain(&format!("anvil: standard output cannot be written: {error}\n"));
+    Exit::Failed
+}
+
+/// Tells why no turn began, in the form that was asked for.
+pub(crate) fn never_began(error: &StartError, format: OutputFormat, session_id: &str) -> Exit {
+    let (kind, exit) = match error {
+        StartError::Usage(_) => ("usage", Exit::Usage),
+        StartError::Config(_) => ("config", Exit::Config),
+    };
+    let info = ErrorInfo { kind: kind.to_owned(), message: error.to_string() };
+    if format == OutputFormat::Text {
+        crate::complain(&format!("anvil: {error}\n"));
+    }
+    match tell_end(TurnOutcome::Failed, Some(info), format, session_id) {
+        Ok(()) => exit,
+        Err(error) => output_failed(&error),
+    }
+}
+
+/// Tells that the work was stopped before its turn began.
+pub(crate) fn stopped_before(stop: Stop, format: OutputFormat, session_id: &str) -> Exit {
+    match tell_end(TurnOutcome::Cancelled, None, format, session_id) {
+        Ok(()) => Exit::Stopped(stop),
+        Err(error) => output_failed(&error),
+    }
+}
+
+fn tell_end(
+    outcome: TurnOutcome,
+    error: Option<ErrorInfo>,
+    format: OutputFormat,
+    session_id: &str,
+) -> io::Result<()> {
+    let end = json::never_began(outcome, error);
+    let mut out = io::stdout();
+    match format {
+        OutputFormat::Text => {}
+        OutputFormat::Json => Json::new(&mut out, session_id.to_owned()).event(&end)?,
+        OutputFormat::StreamJson => StreamJson::new(&mut out, session_id.to_owned()).event(&end)?,
+    }
+    out.flush()
+}

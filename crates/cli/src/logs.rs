@@ -1,0 +1,116 @@
+//! Log lines go to a file, never to the terminal; the file appears with its first line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Starts logging to `file`: warnings and errors, or what `filter` (the text of `ANVIL_LOG`) names.
+/// Where the file cannot be written, lines are dropped and the run goes on.
+///
+/// # Errors
+/// What is wrong with `filter`.
+pub(crate) fn start(file: Option<PathBuf>, filter: Option<&str>) -> Result<(), String> {
+    let Some(file) = file else { return Ok(()) };
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(LazyFile::new(file));
+    match filter {
+        // Parsing a filter builds a regular expression; the ordinary start does without.
+        None => subscriber.with_max_level(LevelFilter::WARN).init(),
+        Some(text) => {
+            let filter = EnvFilter::try_new(text)
+                .map_err(|error| format!("ANVIL_LOG='{text}' is not a log filter: {error}"))?;
+            subscriber.with_env_filter(filter).init();
+        }
+    }
+    Ok(())
+}
+
+/// Creates `dir` and its parents for this user alone; an existing folder is left as it is.
+///
+/// # Errors
+/// When a folder cannot be created.
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// A file that is opened when something is written to it.
+struct LazyFile {
+    path: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl LazyFile {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: Mutex::new(None) }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if let Some(dir) = self.path.parent() {
+            private_dir(dir)?;
+        }
+        OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)
+    }
+}
+
+impl<'a> MakeWriter<'a> for LazyFile {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line { target: self }
+    }
+}
+
+/// One log line on its way to the file.
+struct Line<'a> {
+    target: &'a LazyFile,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.target.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            // A data folder that cannot be written must not disturb the run, nor be reported on a
+            // terminal where the subscriber would report it.
+            *file = self.target.open().ok();
+        }
+        match file.as_mut() {
+            Some(file) => file.write(bytes).or(Ok(bytes.len())),
+            None => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_appears_with_its_first_line_and_belongs_to_the_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let target = LazyFile::new(home.path().join("logs/anvil.log"));
+        let mut line = target.make_writer();
+        assert!(!target.path.exists());
+        line.write_all(b"x\n").unwrap();
+        target.make_writer().write_all(b"y\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&target.path).unwrap(), "x\ny\n");
+        assert_eq!(std::fs::metadata(&target.path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_costs_the_lines_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("logs"), "a file where a folder should be").unwrap();
+        let target = LazyFile::new(home.path().join("logs/anvil.log"));
+        assert_eq!(target.make_writer().write(b"x\n").unwrap(), 2);
+    }
+}

@@ -1,0 +1,221 @@
+//! The two forms for programs: one object at the end, or one event per line.
+
+use std::io::{self, Write};
+
+use agent::event::{Accounting, TurnUsage};
+use agent::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
+use llm::Usage;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Render;
+
+/// Version of both forms.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Writes one object when the turn is over.
+pub(crate) struct Json<O> {
+    out: O,
+    session_id: String,
+}
+
+impl<O: Write> Json<O> {
+    pub(crate) fn new(out: O, session_id: String) -> Self {
+        Self { out, session_id }
+    }
+}
+
+impl<O: Write + Send> Render for Json<O> {
+    fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        let AgentEvent::TurnFinished(summary) = event else { return Ok(()) };
+        write_line(&mut self.out, &Report::new(summary, &self.session_id, None))
+    }
+}
+
+/// Writes each event on a line of its own, as soon as it happens.
+pub(crate) struct StreamJson<O> {
+    out: O,
+    session_id: String,
+    seq: u64,
+}
+
+impl<O: Write> StreamJson<O> {
+    pub(crate) fn new(out: O, session_id: String) -> Self {
+        Self { out, session_id, seq: 0 }
+    }
+}
+
+impl<O: Write + Send> Render for StreamJson<O> {
+    fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        let seq = self.seq;
+        self.seq += 1;
+        if let AgentEvent::TurnFinished(summary) = event {
+            return write_line(&mut self.out, &Report::new(summary, &self.session_id, Some(seq)));
+        }
+        let line = numbered(&serde_json::to_string(event)?, seq, &self.session_id);
+        self.out.write_all(line.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// An event's JSON with `seq` and `session_id` behind its tag, and a line feed.
+///
+/// The tag is always the first field and its value a plain word, so the place is the first comma or
+/// the closing brace.
+fn numbered(event: &str, seq: u64, session_id: &str) -> String {
+    let tag_end = event.find([',', '}']).expect("an event is an object with a tag");
+    let (tag, rest) = event.split_at(tag_end);
+    format!("{tag},\"seq\":{seq},\"session_id\":{}{rest}\n", Value::from(session_id))
+}
+
+/// What both forms say about a finished turn, in the documented order.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    schema_version: u32,
+    outcome: TurnOutcome,
+    text: &'a str,
+    session_id: &'a str,
+    model: &'a str,
+    steps: u32,
+    duration_ms: u64,
+    usage: &'a TurnUsage,
+    cost_usd: Option<f64>,
+    verification: &'a Option<Value>,
+    error: &'a Option<ErrorInfo>,
+}
+
+impl<'a> Report<'a> {
+    fn new(summary: &'a TurnSummary, session_id: &'a str, seq: Option<u64>) -> Self {
+        Self {
+            kind: seq.map(|_| "turn_finished"),
+            seq,
+            schema_version: SCHEMA_VERSION,
+            outcome: summary.outcome,
+            text: &summary.text,
+            session_id,
+            model: &summary.model,
+            steps: summary.steps,
+            duration_ms: summary.duration_ms,
+            usage: &summary.usage,
+            cost_usd: summary.cost_usd,
+            verification: &summary.verification,
+            error: &summary.error,
+        }
+    }
+}
+
+fn write_line(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
+}
+
+/// The end of a turn that could not begin.
+pub(crate) fn never_began(outcome: TurnOutcome, error: Option<ErrorInfo>) -> AgentEvent {
+    let none = Some(0);
+    let counts = Usage { input: none, output: none, cache_read: none, cache_write: none };
+    AgentEvent::TurnFinished(TurnSummary {
+        outcome,
+        text: String::new(),
+        model: String::new(),
+        steps: 0,
+        duration_ms: 0,
+        // No request was made, so nothing about them is unknown.
+        usage: TurnUsage { counts, accounting: Accounting::Reported },
+        cost_usd: None,
+        verification: None,
+        error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn summary() -> TurnSummary {
+        TurnSummary {
+            outcome: TurnOutcome::Done,
+            text: "4\n".into(),
+            model: "anthropic:m".into(),
+            steps: 2,
+            duration_ms: 17,
+            usage: TurnUsage {
+                counts: Usage { input: Some(10), output: Some(2), ..Usage::default() },
+                accounting: Accounting::Reported,
+            },
+            cost_usd: None,
+            verification: None,
+            error: None,
+        }
+    }
+
+    fn lines(events: &[AgentEvent]) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut renderer = StreamJson::new(&mut out, "s-1".into());
+        for event in events {
+            renderer.event(event).unwrap();
+        }
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_object_has_the_documented_keys_in_the_documented_order() {
+        let mut out = Vec::new();
+        Json::new(&mut out, "s-1".into()).event(&AgentEvent::TurnFinished(summary())).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            concat!(
+                r#"{"schema_version":1,"outcome":"done","text":"4\n","session_id":"s-1","#,
+                r#""model":"anthropic:m","steps":2,"duration_ms":17,"usage":{"input_tokens":10,"#,
+                r#""output_tokens":2,"cache_read_tokens":null,"cache_write_tokens":null,"#,
+                r#""accounting":"reported"},"cost_usd":null,"verification":null,"error":null}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn every_line_is_numbered_without_gaps_and_names_its_session() {
+        let call = AgentEvent::ToolCallStarted {
+            id: "c".into(),
+            name: "calculator".into(),
+            args: json!({"a": 1, "text": "x,}\n"}),
+        };
+        let lines = lines(&[AgentEvent::StepStarted { step: 1 }, call.clone()]);
+        assert_eq!(lines[0], r#"{"type":"step_started","seq":0,"session_id":"s-1","step":1}"#);
+        let mut second: Value = serde_json::from_str(&lines[1]).unwrap();
+        assert_eq!(second["seq"], 1);
+        let fields = second.as_object_mut().unwrap();
+        fields.remove("seq");
+        fields.remove("session_id");
+        assert_eq!(second, serde_json::to_value(&call).unwrap());
+    }
+
+    #[test]
+    fn the_last_line_has_the_fields_of_the_object() {
+        let lines = lines(&[AgentEvent::TurnFinished(summary())]);
+        let mut object = Vec::new();
+        Json::new(&mut object, "s-1".into()).event(&AgentEvent::TurnFinished(summary())).unwrap();
+        let mut last: Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(last["type"], "turn_finished");
+        let fields = last.as_object_mut().unwrap();
+        fields.remove("type");
+        fields.remove("seq");
+        assert_eq!(last, serde_json::from_slice::<Value>(&object).unwrap());
+    }
+
+    #[test]
+    fn an_event_without_fields_of_its_own_can_be_numbered() {
+        assert_eq!(
+            numbered(r#"{"type":"x"}"#, 3, "s"),
+            "{\"type\":\"x\",\"seq\":3,\"session_id\":\"s\"}\n"
+        );
+    }
+}

@@ -1,0 +1,407 @@
+//! The form for people: text as it streams, calls as one-liners, results as previews.
+//!
+//! In a conversation everything goes to standard output as it happens. In a run with `-p` only the
+//! committed final answer does; the way there is told on standard error.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use agent::event::TurnUsage;
+use agent::sanitize::{self, Visible};
+use agent::{AgentEvent, ApprovalRequest, TurnOutcome, TurnSummary};
+use serde_json::Value;
+
+use super::Render;
+use super::style::{Paint, Style, call_line, fit, wrap};
+
+/// Lines of a result that are shown, of one that failed, and of a diff.
+const RESULT_LINES: usize = 6;
+const ERROR_LINES: usize = 12;
+const DIFF_LINES: usize = 60;
+/// Lines of anything with `--verbose`, and of what a person is asked about.
+const MANY_LINES: usize = 200;
+
+/// Who reads along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A person in a conversation: everything on standard output, as it happens.
+    Conversation,
+    /// A pipeline: the final answer on standard output, the rest on standard error.
+    Pipeline,
+    /// Somebody who watches the demo: as in a conversation, but no tokens are counted.
+    Demo,
+}
+
+/// How things look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// Colours on standard output.
+    pub(crate) out: Style,
+    /// Colours on standard error.
+    pub(crate) err: Style,
+    /// Columns of the narrower of the two.
+    pub(crate) width: usize,
+    /// Whether reasoning and longer previews are shown.
+    pub(crate) is_verbose: bool,
+}
+
+/// Renders for people.
+pub(crate) struct Text<O, E> {
+    out: O,
+    err: E,
+    audience: Audience,
+    look: Look,
+    visible: Visible,
+    /// Text of the running step that has not been shown (a pipeline may still need it as the answer).
+    held: String,
+    /// Whether the running step has shown text.
+    has_streamed: bool,
+    is_mid_line: bool,
+    is_reasoning: bool,
+    is_status_up: bool,
+    /// Calls that have started and not finished, in order.
+    open: VecDeque<String>,
+}
+
+impl<O: Write, E: Write> Text<O, E> {
+    pub(crate) fn new(out: O, err: E, audience: Audience, look: Look) -> Self {
+        Self {
+            out,
+            err,
+            audience,
+            look,
+            visible: Visible::default(),
+            held: String::new(),
+            has_streamed: false,
+            is_mid_line: false,
+            is_reasoning: false,
+            is_status_up: false,
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Colours of the stream that tells the way.
+    fn style(&self) -> Style {
+        match self.audience {
+            Audience::Conversation | Audience::Demo => self.look.out,
+            Audience::Pipeline => self.look.err,
+        }
+    }
+
+    /// Writes to the stream that tells the way.
+    fn tell(&mut self, text: &str) -> io::Result<()> {
+        match self.audience {
+            Audience::Conversation | Audience::Demo => {
+                self.out.write_all(text.as_bytes())?;
+                self.out.flush()
+            }
+            Audience::Pipeline => {
+                self.tell_apart(text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes to standard error. Whoever closed it does not want to know.
+    fn tell_apart(&mut self, text: &str) {
+        let written = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+        if let Err(error) = written {
+            tracing::debug!(%error, "standard error takes nothing");
+        }
+    }
+
+    /// Takes the status line away and goes to the start of a line.
+    fn settle(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_status_up) {
+            self.tell("\r\x1b[2K")?;
+        }
+        if std::mem::take(&mut self.is_reasoning) && self.style().is_on {
+            self.tell("\x1b[0m")?;
+        }
+        if std::mem::take(&mut self.is_mid_line) {
+            let mut rest = String::new();
+            self.visible.finish(&mut rest);
+            self.tell(&format!("{rest}\n"))?;
+        }
+        Ok(())
+    }
+
+    /// Shows a line that the next output overwrites.
+    fn status(&mut self, text: &str) -> io::Result<()> {
+        if !self.style().is_on || self.is_mid_line {
+            return Ok(());
+        }
+        self.is_status_up = true;
+        let text = sanitize::one_line(text);
+        let line = self.style().paint(Paint::Dim, &fit(&text, self.look.width - 1)).into_owned();
+        self.tell(&format!("\r\x1b[2K{line}"))
+    }
+
+    fn line(&mut self, paint: Paint, text: &str) -> io::Result<()> {
+        self.settle()?;
+        let line = self.style().paint(paint, text).into_owned();
+        self.tell(&format!("{line}\n"))
+    }
+
+    fn text_delta(&mut self, text: &str) -> io::Result<()> {
+        if self.audience == Audience::Pipeline {
+            self.held.push_str(text);
+            return self.status("writing the answer");
+        }
+        if self.is_status_up || self.is_reasoning {
+            self.settle()?;
+        }
+        let mut shown = String::with_capacity(text.len());
+        self.visible.push(text, &mut shown);
+        self.has_streamed = true;
+        self.is_mid_line = !shown.ends_with('\n');
+        self.tell(&shown)
+    }
+
+    fn reasoning_delta(&mut self, text: &str) -> io::Result<()> {
+        if !self.look.is_verbose {
+            return self.status("thinking");
+        }
+        if !self.is_reasoning {
+            self.settle()?;
+            self.is_reasoning = true;
+            if self.style().is_on {
+                self.tell("\x1b[2m")?;
+            }
+        }
+        self.is_mid_line = true;
+        let mut shown = String::with_capacity(text.len());
+        self.visible.push(text, &mut shown);
+        self.tell(&shown)
+    }
+
+    /// Text that turned out to be on the way and not the answer.
+    fn show_held(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        let held = sanitize::visible(held.trim());
+        if held.is_empty() { Ok(()) } else { self.line(Paint::Plain, &held) }
+    }
+
+    fn call_started(&mut self, id: &str, name: &str, args: &Value) -> io::Result<()> {
+        self.show_held()?;
+        self.open.push_back(id.to_owned());
+        let call = call_line(name, args, self.look.width.saturating_sub(2));
+        self.line(Paint::Dim, &format!("⏺ {call}"))
+    }
+
+    fn call_finished(
+        &mut self,
+        id: &str,
+        name: &str,
+        failed: bool,
+        preview: &str,
+    ) -> io::Result<()> {
+        // With several calls open the name tells whose result this is.
+        let is_alone = self.open.len() < 2;
+        self.open.retain(|open| open != id);
+        let is_diff = preview.lines().any(|line| line.starts_with("@@ "));
+        let most = match () {
+            () if self.look.is_verbose => MANY_LINES,
+            () if is_diff => DIFF_LINES,
+            () if failed => ERROR_LINES,
+            () => RESULT_LINES,
+        };
+        let text = if is_alone { preview.to_owned() } else { format!("{name}: {preview}") };
+        let paint = if failed { Paint::Red } else { Paint::Dim };
+        self.block(&text, most, if is_diff { Kind::Diff } else { Kind::Plain(paint) })
+    }
+
+    /// Shows text indented below the line before it, cut to `most` lines.
+    fn block(&mut self, text: &str, most: usize, kind: Kind) -> io::Result<()> {
+        self.settle()?;
+        let text = sanitize::visible(text.trim_end());
+        let text = text.replace('\t', "    ");
+        let lines: Vec<&str> = text.lines().collect();
+        let mut shown = String::new();
+        let mut left = most;
+        let mut next = 0;
+        while next < lines.len() && left > 0 {
+            let paint = kind.paint(lines[next]);
+            for piece in wrap(lines[next], self.look.width.saturating_sub(4)).into_iter().take(left)
+            {
+                shown.push_str(if shown.is_empty() { "  ⎿ " } else { "    " });
+                shown.push_str(&self.style().paint(paint, piece));
+                shown.push('\n');
+                left -= 1;
+            }
+            next += 1;
+        }
+        if lines.is_empty() {
+            shown.push_str(&format!("  ⎿ {}\n", self.style().paint(Paint::Dim, "(nothing)")));
+        } else if next < lines.len() {
+            let more = format!("… {} more lines", lines.len() - next);
+            shown.push_str(&format!("    {}\n", self.style().paint(Paint::Dim, &more)));
+        }
+        self.tell(&shown)
+    }
+
+    fn step_failed(&mut self) -> io::Result<()> {
+        self.held.clear();
+        if std::mem::take(&mut self.has_streamed) {
+            self.line(Paint::Dim, "(what stands above was cut off and is not kept)")?;
+        }
+        Ok(())
+    }
+
+    fn turn_finished(&mut self, summary: &TurnSummary) -> io::Result<()> {
+        self.held.clear();
+        self.settle()?;
+        self.open.clear();
+        if self.audience == Audience::Pipeline && !summary.text.is_empty() {
+            let mut answer = sanitize::visible(&summary.text).into_owned();
+            if !answer.ends_with('\n') {
+                answer.push('\n');
+            }
+            self.out.write_all(answer.as_bytes())?;
+            self.out.flush()?;
+        }
+        if let Some(why) = why(summary) {
+            for piece in wrap(&sanitize::visible(&why), self.look.width.max(40)) {
+                let piece = self.look.err.paint(Paint::Red, piece).into_owned();
+                self.tell_apart(&format!("{piece}\n"));
+            }
+        }
+        if summary.steps > 0 && self.audience != Audience::Demo {
+            let counts = usage_line(&summary.usage, summary.steps, summary.duration_ms);
+            let counts = self.look.err.paint(Paint::Dim, &counts).into_owned();
+            self.tell_apart(&format!("{counts}\n"));
+        }
+        Ok(())
+    }
+}
+
+/// How the lines of a block are painted.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Plain(Paint),
+    Diff,
+}
+
+impl Kind {
+    fn paint(self, line: &str) -> Paint {
+        match self {
+            Self::Plain(paint) => paint,
+            Self::Diff if line.starts_with("@@") => Paint::Cyan,
+            Self::Diff if line.starts_with('+') => Paint::Green,
+            Self::Diff if line.starts_with('-') => Paint::Red,
+            Self::Diff => Paint::Dim,
+        }
+    }
+}
+
+impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
+    fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        match event {
+            AgentEvent::SessionStarted { .. } | AgentEvent::Usage { .. } => Ok(()),
+            AgentEvent::StepStarted { .. } => {
+                self.has_streamed = false;
+                self.status("waiting for the model")
+            }
+            AgentEvent::TextDelta { text } => self.text_delta(text),
+            AgentEvent::ReasoningDelta { text } => self.reasoning_delta(text),
+            AgentEvent::ToolCallStarted { id, name, args } => self.call_started(id, name, args),
+            AgentEvent::ToolOutput { chunk, .. } => match chunk.trim_end().lines().last() {
+                Some(last) => self.status(&format!("  ⎿ {}", sanitize::one_line(last))),
+                None => Ok(()),
+            },
+            AgentEvent::ToolCallFinished { id, name, is_error, preview } => {
+                self.call_finished(id, name, *is_error, preview)
+            }
+            AgentEvent::StepFailed { .. } => self.step_failed(),
+            AgentEvent::VerificationFailed { verifier, reason } => {
+                self.line(Paint::Red, &sanitize::visible(&format!("{verifier}: {reason}")))
+            }
+            AgentEvent::TurnFinished(summary) => self.turn_finished(summary),
+        }
+    }
+
+    fn question(&mut self, request: &ApprovalRequest) -> io::Result<()> {
+        self.line(Paint::Bold, &sanitize::visible(&request.reason))?;
+        match &request.preview {
+            Some(preview) => self.block(preview, MANY_LINES, Kind::Diff),
+            None => self.block(&arguments(&request.args), MANY_LINES, Kind::Plain(Paint::Plain)),
+        }
+    }
+
+    fn prompt(&mut self, text: &str) -> io::Result<()> {
+        self.settle()?;
+        self.is_mid_line = true;
+        let text = self.style().paint(Paint::Bold, text).into_owned();
+        self.tell(&text)
+    }
+
+    fn answered(&mut self) {
+        self.is_mid_line = false;
+    }
+}
+
+/// All arguments, whole, one a line: what is approved must have been readable.
+fn arguments(args: &Value) -> String {
+    match args {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| match value {
+                Value::String(text) => format!("{key}: {text}\n"),
+                other => format!("{key}: {other}\n"),
+            })
+            .collect(),
+        other => other.to_string(),
+    }
+}
+
+/// Why a turn did not end the ordinary way, and how to go on.
+fn why(summary: &TurnSummary) -> Option<String> {
+    if let Some(error) = &summary.error {
+        return Some(format!("error: {}", error.message));
+    }
+    let text = match summary.outcome {
+        TurnOutcome::Done => return None,
+        TurnOutcome::Failed => "the turn failed".to_owned(),
+        TurnOutcome::MaxSteps => format!(
+            "stopped after {} steps, the most that are allowed: raise it with --max-steps",
+            summary.steps
+        ),
+        TurnOutcome::MaxTokens => {
+            "the answer was cut off by the token limit; calls in it were not run".to_owned()
+        }
+        TurnOutcome::Refused => "the model refused".to_owned(),
+        TurnOutcome::ProtocolStopped => {
+            "the server ended the answer in a way that cannot be trusted".to_owned()
+        }
+        TurnOutcome::VerificationFailed => "the result was not verified".to_owned(),
+        TurnOutcome::BudgetExceeded => {
+            "stopped: the time limit is over (see --max-wall-time)".to_owned()
+        }
+        TurnOutcome::Cancelled => "cancelled".to_owned(),
+    };
+    Some(text)
+}
+
+fn usage_line(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
+    let cached = match usage.counts.cache_read {
+        Some(tokens) if tokens > 0 => format!(" (+{} cached)", thousands(tokens)),
+        _ => String::new(),
+    };
+    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+    format!(
+        "{} tokens in{cached}, {} out · {steps} · {}.{} s",
+        count(usage.counts.input),
+        count(usage.counts.output),
+        duration_ms / 1000,
+        duration_ms % 1000 / 100
+    )
+}
+
+fn thousands(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..10_000_000 => format!("{}.{}k", number / 1000, number % 1000 / 100),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}

@@ -1,0 +1,138 @@
+//! The conversation in a terminal: read, run, repeat.
+
+mod editor;
+
+use std::path::PathBuf;
+
+use agent::channel::EventSender;
+use agent::{Agent, TurnOutcome};
+use llm::ContentBlock;
+
+use self::editor::{Editor, Input};
+use crate::app::{Models, StartError};
+use crate::commands::{self, Command, Line};
+use crate::exit::Exit;
+use crate::headless::output_failed;
+use crate::signals::{Signals, Stop};
+use crate::ui::Ui;
+
+/// What a conversation needs.
+pub(crate) struct Repl {
+    /// Who is talked to.
+    pub(crate) agent: Agent,
+    /// A sender that keeps the screen open between turns.
+    pub(crate) events: EventSender,
+    /// The screen.
+    pub(crate) ui: Ui,
+    /// The process's signals.
+    pub(crate) signals: Signals,
+    /// Where models come from, for `/model`.
+    pub(crate) models: Models,
+    /// Where the lines that were typed are kept; nowhere without a data folder.
+    pub(crate) history: Option<PathBuf>,
+}
+
+/// Whether the conversation goes on, and what the person reads before the next prompt.
+enum Then {
+    Say(String),
+    Leave(Exit),
+}
+
+impl Repl {
+    /// Talks until the person leaves.
+    pub(crate) async fn run(mut self) -> Exit {
+        let mut editor = match Editor::start(self.history.take()) {
+            Ok(editor) => editor,
+            Err(error) => {
+                crate::complain(&format!("anvil: the terminal cannot be used: {error}\n"));
+                return Exit::Failed;
+            }
+        };
+        let mut say = self.greeting();
+        let mut turns = 0;
+        let exit = loop {
+            let input = tokio::select! {
+                input = editor.read(say) => input,
+                stop = self.signals.stopped() => break Exit::Stopped(stop),
+            };
+            let then = match input {
+                Input::Line(line) => self.act(&line, &mut turns).await,
+                Input::Cleared => Then::Say(String::new()),
+                Input::End => Then::Leave(Exit::Done),
+                Input::Gone => Then::Leave(Exit::Stopped(Stop::HungUp)),
+                Input::Failed(error) => {
+                    crate::complain(&format!("anvil: the terminal cannot be read: {error}\n"));
+                    Then::Leave(Exit::Failed)
+                }
+            };
+            match then {
+                Then::Say(text) => say = text,
+                Then::Leave(exit) => break exit,
+            }
+        };
+        self.leave(exit).await
+    }
+
+    fn greeting(&self) -> String {
+        format!(
+            "anvil {} · {} · /help lists the commands\n",
+            env!("CARGO_PKG_VERSION"),
+            self.agent.model().label
+        )
+    }
+
+    async fn act(&mut self, line: &str, turns: &mut u64) -> Then {
+        match commands::read(line) {
+            Line::Empty => Then::Say(String::new()),
+            Line::Wrong(text) => Then::Say(format!("{text}\n")),
+            Line::Prompt(text) => {
+                *turns += 1;
+                self.turn(text, *turns).await
+            }
+            Line::Command(Command::Help) => Then::Say(commands::help()),
+            Line::Command(Command::Exit) => Then::Leave(Exit::Done),
+            Line::Command(Command::Clear) => {
+                self.agent.clear();
+                Then::Say("The conversation starts anew.\n".to_owned())
+            }
+            Line::Command(Command::Model(None)) => {
+                Then::Say(format!("{}\n", self.agent.model().label))
+            }
+            Line::Command(Command::Model(Some(name))) => Then::Say(self.switch(&name).await),
+        }
+    }
+
+    async fn turn(&mut self, prompt: String, count: u64) -> Then {
+        let cancel = self.signals.begin_turn();
+        let result = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
+        // The screen tells outcome and error; they are in the turn's last event.
+        self.ui.shown(count).await;
+        self.signals.end_turn();
+        match self.signals.stop() {
+            Some(stop) => Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop))),
+            None => {
+                tracing::debug!(outcome = ?result.ok(), "turn over");
+                Then::Say(String::new())
+            }
+        }
+    }
+
+    async fn switch(&mut self, name: &str) -> String {
+        match self.models.resolve(Some(name)).await {
+            Ok(model) => {
+                self.agent.switch_model(model.provider, model.model);
+                format!("Now {}, with the conversation so far.\n", self.agent.model().label)
+            }
+            Err(StartError::Usage(error) | StartError::Config(error)) => format!("{error}\n"),
+        }
+    }
+
+    async fn leave(self, exit: Exit) -> Exit {
+        drop((self.agent, self.events));
+        match (self.ui.join().await, self.signals.stop()) {
+            (Ok(()), _) => exit,
+            (Err(_), Some(stop)) => Exit::Stopped(stop),
+            (Err(error), None) => output_failed(&error),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The line editor, on a thread of its own: it blocks, and the runtime must not.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, DefaultEditor};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::logs::private_dir;
+use crate::terminal;
+
+const PROMPT: &str = "> ";
+
+/// Most lines that are remembered.
+const MAX_HISTORY: usize = 2000;
+
+/// What the person did at the prompt.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Entered this.
+    Line(String),
+    /// Cleared the line with Ctrl-C.
+    Cleared,
+    /// Ended the input with Ctrl-D.
+    End,
+    /// Closed the terminal.
+    Gone,
+    /// The terminal failed.
+    Failed(String),
+}
+
+/// What is said before the prompt, and where the answer goes.
+type Request = (String, oneshot::Sender<Input>);
+
+/// The thread as others see it. It ends when this is dropped, after a line it waits for.
+pub(crate) struct Editor {
+    requests: mpsc::Sender<Request>,
+}
+
+impl Editor {
+    /// Starts the thread. `history` is the file in which lines are kept.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(history: Option<PathBuf>) -> io::Result<Self> {
+        let (requests, mut inbox) = mpsc::channel::<Request>(1);
+        std::thread::Builder::new().name("editor".into()).spawn(move || {
+            let mut lines = Lines::open(history);
+            while let Some((say, reply)) = inbox.blocking_recv() {
+                // Nobody waits any more when the program ends with the prompt on the screen.
+                reply.send(lines.read(&say)).map_or_else(drop, drop);
+            }
+        })?;
+        Ok(Self { requests })
+    }
+
+    /// Says something and reads the next line.
+    pub(crate) async fn read(&mut self, say: String) -> Input {
+        let (reply, answer) = oneshot::channel();
+        if self.requests.send((say, reply)).await.is_err() {
+            return Input::Failed("the editor thread ended".to_owned());
+        }
+        answer.await.unwrap_or_else(|_| Input::Failed("the editor thread panicked".to_owned()))
+    }
+}
+
+struct Lines {
+    editor: rustyline::Result<rustyline::Editor<(), FileHistory>>,
+    history: Option<PathBuf>,
+}
+
+impl Lines {
+    fn open(history: Option<PathBuf>) -> Self {
+        let mut lines = Self { editor: editor(), history };
+        if let (Ok(editor), Some(file)) = (&mut lines.editor, &lines.history)
+            && file.exists()
+            && let Err(error) = editor.load_history(file)
+        {
+            tracing::warn!(%error, file = %file.display(), "the history cannot be read");
+        }
+        lines
+    }
+
+    fn read(&mut self, say: &str) -> Input {
+        let mut stdout = io::stdout();
+        if let Err(error) = stdout.write_all(say.as_bytes()).and_then(|()| stdout.flush()) {
+            return Input::Failed(error.to_string());
+        }
+        let editor = match &mut self.editor {
+            Ok(editor) => editor,
+            Err(error) => return Input::Failed(error.to_string()),
+        };
+        match editor.readline(PROMPT) {
+            Ok(line) => {
+                self.remember(&line);
+                Input::Line(line)
+            }
+            // A terminal that was taken away may look like an end of input.
+            Err(_) if terminal::is_gone() => Input::Gone,
+            Err(ReadlineError::Interrupted) => Input::Cleared,
+            Err(ReadlineError::Eof) => Input::End,
+            Err(error) => Input::Failed(error.to_string()),
+        }
+    }
+
+    fn remember(&mut self, line: &str) {
+        let (Ok(editor), Some(file)) = (&mut self.editor, &self.history) else { return };
+        if line.trim().is_empty() {
+            return;
+        }
+        if let Err(error) = keep(editor, line, file) {
+            tracing::warn!(%error, file = %file.display(), "the history cannot be written");
+        }
+    }
+}
+
+fn editor() -> rustyline::Result<DefaultEditor> {
+    let config = Config::builder()
+        .max_history_size(MAX_HISTORY)?
+        .history_ignore_dups(true)?
+        .auto_add_history(false)
+        .bracketed_paste(true)
+        .build();
+    DefaultEditor::with_config(config)
+}
+
+fn keep(editor: &mut DefaultEditor, line: &str, file: &Path) -> rustyline::Result<()> {
+    if !editor.add_history_entry(line)? {
+        return Ok(());
+    }
+    if let Some(dir) = file.parent() {
+        private_dir(dir)?;
+    }
+    // The editor creates the file for its user alone.
+    editor.append_history(file)
+}

@@ -1,0 +1,81 @@
+//! What the terminal can show, and how it was before anvil came.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use nix::errno::Errno;
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+
+use crate::render::style::Style;
+use crate::render::text::Look;
+use crate::signals::Stop;
+
+/// Widest line that is used for one-liners, however wide the terminal is.
+const MAX_WIDTH: usize = 80;
+
+/// Narrowest width that is taken seriously.
+const MIN_WIDTH: usize = 10;
+
+/// Bracketed paste off, cursor visible, colours off.
+const PLAIN: &str = "\x1b[?2004l\x1b[?25h\x1b[0m";
+
+/// How output looks on this terminal, if it is one. `is_plain` switches colours off altogether.
+pub(crate) fn look(is_plain: bool, is_verbose: bool) -> Look {
+    let style = |is_terminal: bool| Style { is_on: is_terminal && !is_plain };
+    let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+    Look { out: style(out), err: style(err), width: width(), is_verbose }
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout())
+        .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+    match size {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(MIN_WIDTH, MAX_WIDTH),
+        _ => MAX_WIDTH,
+    }
+}
+
+/// Whether the terminal on standard input was taken away.
+pub(crate) fn is_gone() -> bool {
+    matches!(tcgetattr(io::stdin()), Err(Errno::EIO))
+}
+
+/// What ended the work when standard output failed like this: reading and writing a terminal that
+/// was taken away gives an I/O error.
+pub(crate) fn stop_for(error: &io::Error) -> Stop {
+    match error.raw_os_error() {
+        Some(number) if number == Errno::EIO as i32 => Stop::HungUp,
+        _ => Stop::OutputClosed,
+    }
+}
+
+/// The state of the terminal at the start, to be put back whatever the line editor was doing.
+pub(crate) struct Saved {
+    modes: Option<Termios>,
+    is_plain: bool,
+}
+
+impl Saved {
+    /// Remembers the terminal on standard input.
+    pub(crate) fn take(is_plain: bool) -> Self {
+        Self { modes: tcgetattr(io::stdin()).ok(), is_plain }
+    }
+
+    /// Puts it back. Does nothing where there is no terminal (any more).
+    pub(crate) fn restore(&self) {
+        let Some(modes) = &self.modes else { return };
+        let restored = tcsetattr(io::stdin(), SetArg::TCSANOW, modes).map_err(io::Error::from);
+        // Written past the library's lock, which a blocked thread may hold.
+        let written = match io::stdout().is_terminal() && !self.is_plain {
+            true => duplicate_stdout().and_then(|mut out| out.write_all(PLAIN.as_bytes())),
+            false => Ok(()),
+        };
+        if let Err(error) = restored.and(written) {
+            tracing::debug!(%error, "the terminal cannot be restored");
+        }
+    }
+}
+
+fn duplicate_stdout() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd as _;
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}

@@ -1,0 +1,169 @@
+//! The real binary on a terminal of its own.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::Home;
+use super::model::Model;
+
+/// Longest a test waits for something to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A conversation.
+pub struct Pty {
+    pub child: Box<dyn Child + Send + Sync>,
+    pub master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
+    screen: Arc<Screen>,
+    /// How much of the screen earlier expectations have used up.
+    seen: usize,
+}
+
+#[derive(Default)]
+struct Screen {
+    bytes: Mutex<(Vec<u8>, bool)>,
+    changed: Condvar,
+}
+
+/// How the terminal and the program's environment are.
+pub struct Setup {
+    pub rows: u16,
+    pub columns: u16,
+    pub env: Vec<(&'static str, Option<String>)>,
+    pub args: Vec<&'static str>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let env = vec![("TERM", Some("xterm-256color".to_owned()))];
+        Self { rows: 24, columns: 80, env, args: Vec::new() }
+    }
+}
+
+impl Setup {
+    pub fn with_env(mut self, name: &'static str, value: Option<&str>) -> Self {
+        self.env.push((name, value.map(str::to_owned)));
+        self
+    }
+
+    pub fn with_args(mut self, args: &[&'static str]) -> Self {
+        self.args = args.to_vec();
+        self
+    }
+}
+
+impl Pty {
+    pub fn start(home: &Home, model: &Model) -> Self {
+        Self::start_with(home, model, Setup::default())
+    }
+
+    pub fn start_with(home: &Home, model: &Model, setup: Setup) -> Self {
+        let size = PtySize { rows: setup.rows, cols: setup.columns, ..PtySize::default() };
+        let pair = native_pty_system().openpty(size).unwrap();
+        // The confined command says what environment and folder belong to the test.
+        let confined = home.anvil_with(model);
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_anvil"));
+        command.env_clear();
+        for (name, value) in confined.get_envs() {
+            command.env(name, value.unwrap());
+        }
+        for (name, value) in setup.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            }
+        }
+        command.args(setup.args);
+        command.cwd(home.work());
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let writer = pair.master.take_writer().unwrap();
+        let screen = Arc::new(Screen::default());
+        let shown = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            loop {
+                let read = reader.read(&mut piece).unwrap_or(0);
+                let mut bytes = shown.bytes.lock().unwrap();
+                bytes.0.extend_from_slice(&piece[..read]);
+                bytes.1 = read == 0;
+                shown.changed.notify_all();
+                if read == 0 {
+                    return;
+                }
+            }
+        });
+        Self { child, master: pair.master, writer, screen, seen: 0 }
+    }
+
+    /// Types.
+    pub fn send(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    /// Waits until `text` appears after all that was expected before, and returns what stands
+    /// before it.
+    #[track_caller]
+    pub fn expect(&mut self, text: &str) -> String {
+        let started = Instant::now();
+        let mut bytes = self.screen.bytes.lock().unwrap();
+        loop {
+            let new = &bytes.0[self.seen..];
+            if let Some(at) = new.windows(text.len()).position(|part| part == text.as_bytes()) {
+                let before = String::from_utf8_lossy(&new[..at]).into_owned();
+                self.seen += at + text.len();
+                return before;
+            }
+            let left = PATIENCE.saturating_sub(started.elapsed());
+            assert!(
+                !left.is_zero() && !bytes.1,
+                "no {text:?} in {:?}",
+                String::from_utf8_lossy(new)
+            );
+            bytes = self.screen.changed.wait_timeout(bytes, left).unwrap().0;
+        }
+    }
+
+    /// Waits for the prompt.
+    #[track_caller]
+    pub fn expect_prompt(&mut self) -> String {
+        self.expect("> ")
+    }
+
+    /// All that was ever shown.
+    pub fn all(&self) -> String {
+        String::from_utf8_lossy(&self.screen.bytes.lock().unwrap().0).into_owned()
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = i32::try_from(self.child.process_id().unwrap()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+    }
+
+    /// Waits for the end and returns the exit code.
+    #[track_caller]
+    pub fn code(&mut self) -> u32 {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            assert!(started.elapsed() < PATIENCE, "does not end: {}", self.all());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        // A test that failed must not leave the program behind.
+        if let Ok(None) = self.child.try_wait() {
+            drop(self.child.kill());
+        }
+    }
+}

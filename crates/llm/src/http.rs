@@ -1,6 +1,6 @@
 //! The only network code: client, deadlines, status check, body to stream events.
 //!
-//! An [`Endpoint`] is one address with its headers and one client that keeps its connection. It
+//! An `Endpoint` is one address with its headers and one client that keeps its connection. It
 //! sends a body that is ready and gives the answer's bytes to a decoder; what they mean is the
 //! decoder's business.
 
@@ -52,6 +52,9 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// Largest document that is fetched whole.
 const MAX_DOCUMENT: usize = 1 << 20;
+
+/// How long the rest of such an answer is waited for; its status alone says most.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// One address that requests are posted to.
 pub(crate) struct Endpoint {
@@ -270,8 +273,9 @@ fn content_type(response: &Response) -> Option<&str> {
 async fn read_start(response: Response, clock: &Clock) -> Vec<u8> {
     let mut start = Vec::new();
     let mut bytes = response.bytes_stream();
+    let until = clock.next().min(Instant::now() + ERROR_BODY_WAIT);
     while start.len() < MAX_ERROR_BODY
-        && let Ok(Some(Ok::<Bytes, _>(chunk))) = timeout_at(clock.next(), bytes.next()).await
+        && let Ok(Some(Ok::<Bytes, _>(chunk))) = timeout_at(until, bytes.next()).await
     {
         start.extend_from_slice(&chunk);
     }

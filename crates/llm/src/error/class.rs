@@ -66,7 +66,7 @@ impl ErrorClass {
         if has(FORBIDDEN_CODES) || says(&["country, region, or territory not supported"]) {
             return Self::Forbidden;
         }
-        if has(AUTH_CODES) || says(AUTH_TEXTS) || matches!(status, Some(401 | 403 | 407)) {
+        if has(AUTH_CODES) || says(AUTH_TEXTS) || matches!(status, Some(401 | 403)) {
             return Self::Auth;
         }
         if has(MODEL_CODES) || is_unknown_model(status, &text) {

@@ -128,14 +128,17 @@ impl Endpoint {
     /// # Errors
     /// What went wrong on the way, or a document larger than 1 MiB.
     pub(crate) async fn get(&self) -> Result<Vec<u8>, LlmError> {
-        let clock = Clock::start(self.deadlines);
+        let mut clock = Clock::start(self.deadlines);
         let response = self.send(self.client().await?.get(self.url.clone()), &clock).await?;
         let response = self.check_status(response, &clock).await?;
         let mut document = Vec::new();
         let mut bytes = response.bytes_stream();
         loop {
             match timeout_at(clock.next(), bytes.next()).await {
-                Ok(Some(Ok(chunk))) => document.extend_from_slice(&chunk),
+                Ok(Some(Ok(chunk))) => {
+                    clock.heard();
+                    document.extend_from_slice(&chunk);
+                }
                 Ok(Some(Err(error))) => return Err(self.transport(error)),
                 Ok(None) => return Ok(document),
                 Err(_) => return Err(clock.passed()),

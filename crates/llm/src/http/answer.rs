@@ -70,13 +70,15 @@ where
     B: Stream<Item = reqwest::Result<Bytes>> + Unpin,
     D: AnswerDecoder,
 {
+    /// Begins when the head of the answer has come, which counts as a word from the server.
     pub(super) fn new(
         bytes: B,
         decoder: D,
-        clock: Clock,
+        mut clock: Clock,
         content_type: Option<String>,
         key: Option<ApiKey>,
     ) -> Self {
+        clock.heard();
         Self {
             bytes,
             sse: SseDecoder::default(),
@@ -311,6 +313,18 @@ mod tests {
         assert_eq!(events, [text("a")]);
         let Some(LlmError::Deadline { deadline, after }) = error else { panic!("{error:?}") };
         assert_eq!((deadline, after), (Deadline::Idle, Deadlines::default().idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_head_of_an_answer_counts_as_a_word_from_the_server() {
+        let deadlines = Deadlines::default();
+        let (started, clock) = (Instant::now(), Clock::start(deadlines));
+        let nearly = deadlines.idle - Duration::from_secs(1);
+        tokio::time::advance(nearly).await;
+        let silent = stream::pending::<reqwest::Result<Bytes>>().boxed();
+        let mut answer = Answer::new(silent, Echo::default(), clock, None, None);
+        assert!(matches!(answer.next().await, Some(Err(LlmError::Deadline { .. }))));
+        assert_eq!(started.elapsed().as_secs(), (nearly + deadlines.idle).as_secs());
     }
 
     #[tokio::test(start_paused = true)]

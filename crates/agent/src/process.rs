@@ -11,28 +11,30 @@
 //! no core files, since its memory holds keys; and descriptors it was started with are marked close-on-exec.
 
 mod capture;
+mod exit;
 #[cfg_attr(target_os = "linux", path = "process/family.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "process/family_portable.rs")]
 mod family;
 mod owner;
+mod start;
+#[cfg(target_os = "linux")]
+mod vfork;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
-use process_wrap::tokio::{CommandWrap, CommandWrapper as _, ProcessSession};
 use rustix::process::{Resource, Rlimit};
-use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use capture::{Captured, Keep};
-use family::Family;
+use exit::Exit;
+use family::{Family, Mark};
 use owner::Owner;
+use start::Pipes;
 
 /// A child process to be: everything it gets, and nothing else.
 pub struct Spec {
@@ -114,8 +116,8 @@ pub enum Status {
     Exited(i32),
     /// This signal ended it.
     Signaled(i32),
-    /// It was killed and has not gone yet: the kernel holds it in an uninterruptible wait.
-    Stuck,
+    /// Nobody saw it: the kernel holds the process in an uninterruptible wait, or somebody else reaped it.
+    Unknown,
 }
 
 /// Why a child came to an end.
@@ -160,35 +162,16 @@ impl Supervised {
 /// When the working directory is missing, or the program is, or the system refuses.
 pub fn spawn(spec: Spec) -> Result<Supervised, SpawnError> {
     prepare_this_process();
-    let mark = family::Mark::new(&spec.env);
-    let child = match start(&spec, &mark) {
-        Ok(child) => child,
-        Err(_) if !spec.cwd.is_dir() => return Err(SpawnError::NoCwd { cwd: spec.cwd }),
-        Err(source) => return Err(SpawnError::Refused { program: spec.program, source }),
-    };
-    let id = child.id().expect("a child that nobody has waited for has an id");
+    let refused = |source| SpawnError::Refused { program: spec.program.clone(), source };
+    let pipes = Pipes::new().map_err(refused)?;
+    let exit = Exit::listen().map_err(refused)?;
+    let mark = Mark::new(&spec.env);
+    let leader = start::start(&spec, &mark, &pipes)?;
+    let id = leader.as_raw_nonzero().get().unsigned_abs();
     let stop = spec.cancel.child_token();
-    let owner = Owner::new(child, Family::new(id, mark), spec, stop.clone());
+    let family = Family::new(leader, mark);
+    let owner = Owner::new((leader, exit), family, pipes.readers, spec, stop.clone());
     Ok(Supervised { owner: tokio::spawn(owner.run()), stop: stop.drop_guard(), id })
-}
-
-fn start(spec: &Spec, mark: &family::Mark) -> io::Result<Child> {
-    let mut command = Command::new(&spec.program);
-    if let Some(arg0) = &spec.arg0 {
-        command.arg0(arg0);
-    }
-    command
-        .args(&spec.args)
-        .current_dir(&spec.cwd)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .env(family::MARK, mark.as_env())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    // Only the wrapper's way to start is used; the child it would give back waits for the whole group.
-    ProcessSession.pre_spawn(&mut command, &CommandWrap::with_new("", |_| {}))?;
-    command.spawn()
 }
 
 /// Sets what holds for this whole process; see the head of this file.
@@ -204,13 +187,4 @@ fn prepare_this_process() {
     });
     // Every time: libraries written in other languages open files without the flag.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
-}
-
-impl From<ExitStatus> for Status {
-    fn from(status: ExitStatus) -> Self {
-        match status.code() {
-            Some(code) => Self::Exited(code),
-            None => Self::Signaled(status.signal().unwrap_or_default()),
-        }
-    }
 }

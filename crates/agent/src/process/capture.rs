@@ -62,9 +62,11 @@ impl Capture {
         self.tail.extend_from_slice(rest);
     }
 
-    pub(super) fn finish(mut self) -> Captured {
+    /// What was kept; the capture starts anew.
+    pub(super) fn take(&mut self) -> Captured {
         self.drop_all_but(self.keep.tail);
-        Captured { head: self.head, tail: self.tail, omitted: self.omitted }
+        let Self { head, tail, omitted, .. } = std::mem::replace(self, Self::new(self.keep));
+        Captured { head, tail, omitted }
     }
 
     fn drop_all_but(&mut self, kept: usize) {
@@ -85,7 +87,7 @@ mod tests {
         let mut capture = Capture::new(Keep { head: 4, tail: 4 });
         capture.push(b"abc");
         capture.push(b"defg");
-        let captured = capture.finish();
+        let captured = capture.take();
         assert_eq!(captured, Captured { head: b"abcd".into(), tail: b"efg".into(), omitted: 0 });
         assert_eq!(captured.len(), 7);
     }
@@ -98,7 +100,7 @@ mod tests {
             capture.push(&[b'y'; 777]);
             assert!(capture.head.len() + capture.tail.len() <= 3000);
         }
-        assert_eq!(capture.finish().omitted, 7_770_000 - 2000);
+        assert_eq!(capture.take().omitted, 7_770_000 - 2000);
     }
 
     proptest! {
@@ -113,7 +115,7 @@ mod tests {
             for piece in &pieces {
                 capture.push(piece);
             }
-            let captured = capture.finish();
+            let captured = capture.take();
             let head_end = whole.len().min(head);
             let tail_start = head_end.max(whole.len().saturating_sub(tail));
             prop_assert_eq!(&captured.head[..], &whole[..head_end]);

@@ -39,8 +39,28 @@ impl Mark {
         Self { env, id, limit }
     }
 
+    /// The value of [`MARK`] for a child.
     pub(super) fn as_env(&self) -> &str {
         &self.env
+    }
+
+    /// Marks a child that was just started, as soon as possible.
+    pub(super) fn put_on(&self, leader: Pid) {
+        put_limit(leader, self.limit);
+    }
+
+    /// What `put_on` does, for a thread that has no mark but its number.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+/// Gives a process the limit by which it is known.
+pub(super) fn put_limit(leader: Pid, limit: u64) {
+    let limit = Rlimit { current: Some(limit), maximum: None };
+    // Without it the environment still tells; see `Mark`.
+    if let Err(error) = rustix::process::prlimit(Some(leader), Resource::Locks, limit) {
+        tracing::debug!(%error, "a child process is marked in its environment only");
     }
 }
 
@@ -55,15 +75,8 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The family of a child that was just started with `mark` in its environment.
-    pub(super) fn new(leader: u32, mark: Mark) -> Self {
-        let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
-        let leader = leader.expect("a process id is a positive number");
-        let limit = Rlimit { current: Some(mark.limit), maximum: None };
-        // Without it the environment still tells; see `Mark`.
-        if let Err(error) = rustix::process::prlimit(Some(leader), Resource::Locks, limit) {
-            tracing::debug!(%error, "a child process is marked in its environment only");
-        }
+    /// The family of a child that was just started with `mark` on it.
+    pub(super) fn new(leader: Pid, mark: Mark) -> Self {
         Self { leader, mark, members: HashSet::new(), asked: HashSet::new() }
     }
 

@@ -25,6 +25,9 @@ impl Mark {
     pub(super) fn as_env(&self) -> &str {
         &self.0
     }
+
+    /// Nothing to do: there is no mark but the environment.
+    pub(super) fn put_on(&self, _leader: Pid) {}
 }
 
 /// A child and its process group.
@@ -34,9 +37,8 @@ pub(super) struct Family {
 }
 
 impl Family {
-    pub(super) fn new(leader: u32, _mark: Mark) -> Self {
-        let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
-        Self { leader: leader.expect("a process id is a positive number"), ended: false }
+    pub(super) fn new(leader: Pid, _mark: Mark) -> Self {
+        Self { leader, ended: false }
     }
 
     /// The group's number when the group has members after its leader has gone.

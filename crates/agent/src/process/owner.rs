@@ -1,17 +1,17 @@
 //! The task that owns one child: drains its pipes, hears its end, and ends what it started.
 
-use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
+use super::exit::Exit;
 use super::family::{Deaths, Family};
 use super::{Ended, Finished, OutputSeen, Spec, Status, Stream};
 
@@ -29,11 +29,12 @@ const LAST_WORDS: usize = 1024 * 1024;
 
 /// Everything one child needs until nothing of it is left.
 pub(super) struct Owner {
-    child: Child,
-    exited: Option<ExitStatus>,
+    leader: Pid,
+    exit: Exit,
+    exited: Option<Status>,
     family: Family,
-    stdout: Drain<ChildStdout>,
-    stderr: Drain<ChildStderr>,
+    stdout: Drain,
+    stderr: Drain,
     output: Option<OutputSeen>,
     stop: CancellationToken,
     started: Instant,
@@ -59,22 +60,24 @@ struct Watch {
 }
 
 impl Owner {
+    /// The owner of a child that was just started.
     pub(super) fn new(
-        mut child: Child,
+        (leader, exit): (Pid, Exit),
         family: Family,
+        [stdout, stderr]: [Receiver; 2],
         spec: Spec,
         stop: CancellationToken,
     ) -> Self {
-        let started = Instant::now();
         Self {
-            stdout: Drain::new(child.stdout.take(), Capture::new(spec.keep)),
-            stderr: Drain::new(child.stderr.take(), Capture::new(spec.keep)),
-            child,
+            leader,
+            exit,
             exited: None,
             family,
+            stdout: Drain::new(stdout, Capture::new(spec.keep)),
+            stderr: Drain::new(stderr, Capture::new(spec.keep)),
             output: spec.output,
             stop,
-            started,
+            started: Instant::now(),
             timeout: spec.timeout,
             done: false,
         }
@@ -90,10 +93,10 @@ impl Owner {
         self.read_last_words();
         self.done = true;
         Finished {
-            status: self.exited.map_or(Status::Stuck, Status::from),
+            status: self.exited.unwrap_or(Status::Unknown),
             ended,
-            stdout: self.stdout.take_captured(),
-            stderr: self.stderr.take_captured(),
+            stdout: self.stdout.capture.take(),
+            stderr: self.stderr.capture.take(),
             stragglers: self.family.ended(),
             unended,
             duration: self.started.elapsed(),
@@ -172,15 +175,14 @@ impl Owner {
 
     /// Waits for the next thing to happen; output is already taken in when it returns.
     async fn next(&mut self, watch: &mut Watch) -> Event {
-        let Self { child, exited, stdout, stderr, output, stop, .. } = self;
+        let Self { leader, exit, exited, stdout, stderr, output, stop, .. } = self;
         // The order matters: a flood of output must delay neither a stop nor the end.
         tokio::select! {
             biased;
             () = stop.cancelled(), if watch.hears_stop => Event::Stop,
             () = watch.alarm.as_mut() => Event::Alarm,
-            status = child.wait(), if exited.is_none() => {
-                // Waiting fails only when somebody else reaped the child; its code is then unknown.
-                *exited = Some(status.unwrap_or_default());
+            status = exit.wait(*leader), if exited.is_none() => {
+                *exited = Some(status);
                 Event::Exited
             }
             () = watch.deaths.next() => Event::FamilyChanged,
@@ -211,11 +213,7 @@ impl Watch {
 }
 
 /// Reads a piece from whichever pipe has one; neither can starve the other.
-async fn read_either(
-    stdout: &mut Drain<ChildStdout>,
-    stderr: &mut Drain<ChildStderr>,
-    output: &mut Option<OutputSeen>,
-) {
+async fn read_either(stdout: &mut Drain, stderr: &mut Drain, output: &mut Option<OutputSeen>) {
     tokio::select! {
         read = stdout.read() => stdout.take_in(read, Stream::Stdout, output),
         read = stderr.read() => stderr.take_in(read, Stream::Stderr, output),
@@ -223,19 +221,19 @@ async fn read_either(
 }
 
 /// One pipe, read until its end into bounded memory.
-struct Drain<P> {
+struct Drain {
     /// Gone once it has ended.
-    pipe: Option<P>,
+    pipe: Option<Receiver>,
     buffer: Vec<u8>,
-    capture: Option<Capture>,
+    capture: Capture,
 }
 
-impl<P: AsyncRead + AsFd + Unpin> Drain<P> {
-    fn new(pipe: Option<P>, capture: Capture) -> Self {
-        Self { pipe, buffer: Vec::with_capacity(READ), capture: Some(capture) }
+impl Drain {
+    fn new(pipe: Receiver, capture: Capture) -> Self {
+        Self { pipe: Some(pipe), buffer: Vec::with_capacity(READ), capture }
     }
 
-    /// Waits for bytes; the count is zero at the end. Cancel-safe: `take_in` gets what was read.
+    /// Waits for bytes; the count is zero at the end. Nothing is lost when the future is dropped.
     async fn read(&mut self) -> usize {
         match &mut self.pipe {
             // A pipe fails to read only when it is closed, which is its end.
@@ -252,9 +250,7 @@ impl<P: AsyncRead + AsFd + Unpin> Drain<P> {
         if let Some(seen) = output {
             seen(stream, &self.buffer);
         }
-        if let Some(capture) = &mut self.capture {
-            capture.push(&self.buffer);
-        }
+        self.capture.push(&self.buffer);
         self.buffer.clear();
     }
 
@@ -269,14 +265,10 @@ impl<P: AsyncRead + AsFd + Unpin> Drain<P> {
                     left = left.saturating_sub(read);
                     self.take_in(read, stream, output);
                 }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => return,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
                 Err(_) => self.pipe = None,
             }
         }
-    }
-
-    fn take_captured(&mut self) -> super::Captured {
-        self.capture.take().map(Capture::finish).unwrap_or_default()
     }
 }

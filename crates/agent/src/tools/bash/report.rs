@@ -72,7 +72,7 @@ fn exit_line(status: Status) -> String {
         Status::Signaled(signal) => {
             format!("Exit code: {} (ended by {})", 128 + signal, signal_name(signal))
         }
-        Status::Stuck => "Exit code: unknown (the process does not end)".to_owned(),
+        Status::Unknown => "Exit code: unknown (the end of the command was not seen)".to_owned(),
     }
 }
 

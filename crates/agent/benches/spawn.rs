@@ -1,0 +1,73 @@
+//! What supervision adds to starting a command: `bash -c true` through the tool, beside a bare spawn.
+
+use std::process::Stdio;
+
+use agent::tools::bash::Bash;
+use agent::{Tool, ToolContext};
+use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::json;
+use tokio::process::Command;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime can be built")
+}
+
+fn context() -> ToolContext {
+    ToolContext {
+        cwd: std::env::temp_dir(),
+        cancel: CancellationToken::new(),
+        session_id: "bench".into(),
+        output: None,
+    }
+}
+
+async fn bare(command: &str) {
+    let output = Command::new("bash")
+        .args(["-c", command])
+        .current_dir(std::env::temp_dir())
+        .stdin(Stdio::null())
+        .output()
+        .await;
+    assert!(output.expect("bash starts").status.success());
+}
+
+async fn through_the_tool(command: &str, ctx: &ToolContext) {
+    let output = Bash::default().call(json!({ "command": command }), ctx).await;
+    assert!(output.expect("the command ends").text.starts_with("Exit code: 0"));
+}
+
+/// A process as large as a long session, since a fork copies page tables.
+fn ballast(megabytes: usize) -> Vec<u8> {
+    vec![1; megabytes << 20]
+}
+
+fn spawn(criterion: &mut Criterion) {
+    let ctx = context();
+    for megabytes in [0, 64] {
+        let ballast = ballast(megabytes);
+        let mut group = criterion.benchmark_group(format!("bash -c true, {megabytes} MB more"));
+        group.bench_function("bare spawn", |bencher| {
+            bencher.to_async(runtime()).iter(|| bare("true"));
+        });
+        group.bench_function("bash tool", |bencher| {
+            bencher.to_async(runtime()).iter(|| through_the_tool("true", &ctx));
+        });
+        group.finish();
+        drop(ballast);
+    }
+    let mut group = criterion.benchmark_group("20 MB of output");
+    group.sample_size(10);
+    let command = "yes | head -c 20000000";
+    group.bench_function("bare spawn", |bencher| {
+        bencher.to_async(runtime()).iter(|| bare(command));
+    });
+    group.bench_function("bash tool", |bencher| {
+        bencher.to_async(runtime()).iter(|| through_the_tool(command, &ctx));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, spawn);
+criterion_main!(benches);

@@ -1,0 +1,143 @@
+//! Starts a child: its pipes, and the quickest way this system has.
+
+use std::io::{self, PipeWriter};
+use std::process::{Command, Stdio};
+
+use process_wrap::std::{CommandWrap, CommandWrapper as _, ProcessSession};
+use rustix::process::Pid;
+use tokio::net::unix::pipe::Receiver;
+
+use super::family::{MARK, Mark};
+use super::{SpawnError, Spec};
+
+/// The pipes for standard output and standard error, in this order.
+pub(super) struct Pipes {
+    pub(super) readers: [Receiver; 2],
+    pub(super) writers: [PipeWriter; 2],
+}
+
+impl Pipes {
+    pub(super) fn new() -> io::Result<Self> {
+        let (stdout, to_stdout) = io::pipe()?;
+        let (stderr, to_stderr) = io::pipe()?;
+        let readers =
+            [Receiver::from_owned_fd(stdout.into())?, Receiver::from_owned_fd(stderr.into())?];
+        Ok(Self { readers, writers: [to_stdout, to_stderr] })
+    }
+}
+
+/// Starts the child that `spec` describes, in a session of its own, with `mark` on it.
+pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Result<Pid, SpawnError> {
+    #[cfg(target_os = "linux")]
+    if let Some(started) = super::vfork::start(spec, mark, pipes) {
+        return started;
+    }
+    fork(spec, mark, pipes).map_err(|source| match spec.cwd.is_dir() {
+        true => SpawnError::Refused { program: spec.program.clone(), source },
+        false => SpawnError::NoCwd { cwd: spec.cwd.clone() },
+    })
+}
+
+/// The way that works everywhere. Its cost grows with the memory of this process.
+fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
+    let [stdout, stderr] = &pipes.writers;
+    let mut command = Command::new(&spec.program);
+    command
+        .args(&spec.args)
+        .current_dir(&spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .env(MARK, mark.as_env())
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone()?)
+        .stderr(stderr.try_clone()?);
+    if let Some(arg0) = &spec.arg0 {
+        std::os::unix::process::CommandExt::arg0(&mut command, arg0);
+    }
+    // Only the wrapper's way to start is used; the child it would give back waits for the whole group.
+    ProcessSession.pre_spawn(&mut command, &CommandWrap::with_new("", |_| {}))?;
+    let leader = Pid::from_child(&command.spawn()?);
+    mark.put_on(leader);
+    Ok(leader)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::io::Read as _;
+    use std::time::Duration;
+
+    use rustix::process::WaitOptions;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::Keep;
+    use super::*;
+
+    fn spec(program: &str, command: &str) -> Spec {
+        Spec {
+            program: program.into(),
+            arg0: Some("own-name".into()),
+            args: vec!["-c".into(), command.into()],
+            cwd: "/usr".into(),
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            timeout: Duration::from_secs(10),
+            cancel: CancellationToken::new(),
+            keep: Keep { head: 0, tail: 0 },
+            output: None,
+        }
+    }
+
+    /// What a child prints, which one of the two ways has started.
+    fn printed(by_fork: bool, spec: &Spec) -> String {
+        let mark = Mark::new(&spec.env);
+        let pipes = Pipes::new().unwrap();
+        let leader = if by_fork {
+            fork(spec, &mark, &pipes).unwrap()
+        } else {
+            start(spec, &mark, &pipes).unwrap()
+        };
+        let [reader, _] = pipes.readers;
+        drop(pipes.writers);
+        let mut said = String::new();
+        let mut reader = io::PipeReader::from(reader.into_blocking_fd().unwrap());
+        reader.read_to_string(&mut said).unwrap();
+        rustix::process::waitpid(Some(leader), WaitOptions::empty()).unwrap();
+        said.replace(&leader.as_raw_nonzero().to_string(), "LEADER").replace(mark.as_env(), "MARK")
+    }
+
+    #[tokio::test]
+    async fn both_ways_to_start_a_child_give_it_the_same() {
+        let command = "echo $0 $PWD $$; env | grep -v ^_=; cut -d' ' -f5-7 /proc/$$/stat; \
+                       ls /proc/self/fd; readlink /proc/$$/fd/0; grep -E 'SigBlk' /proc/$$/status";
+        let mut spec = spec("bash", command);
+        spec.env.push((OsString::from("X"), OsString::from("a=b c\n")));
+        let forked = printed(true, &spec);
+        assert_eq!(printed(false, &spec), forked);
+        assert!(forked.starts_with("own-name /usr LEADER\n"), "{forked}");
+        #[cfg(target_os = "linux")]
+        assert!(
+            forked.contains("\nLEADER LEADER 0\n"),
+            "own group and session, no terminal: {forked}"
+        );
+    }
+
+    #[tokio::test]
+    async fn both_ways_name_what_is_missing() {
+        let mut missing = spec("no-such-program", "");
+        let pipes = Pipes::new().unwrap();
+        let mark = Mark::new(&[]);
+        let kind = |error: SpawnError| match error {
+            SpawnError::Refused { source, .. } => source.kind(),
+            SpawnError::NoCwd { .. } => panic!("the folder is there"),
+        };
+        assert_eq!(kind(start(&missing, &mark, &pipes).unwrap_err()), io::ErrorKind::NotFound);
+        assert_eq!(fork(&missing, &mark, &pipes).unwrap_err().kind(), io::ErrorKind::NotFound);
+        missing.args.push("x".repeat(4 << 20).into());
+        missing.program = "bash".into();
+        let kinds = [
+            kind(start(&missing, &mark, &pipes).unwrap_err()),
+            fork(&missing, &mark, &pipes).unwrap_err().kind(),
+        ];
+        assert_eq!(kinds, [io::ErrorKind::ArgumentListTooLong; 2]);
+    }
+}

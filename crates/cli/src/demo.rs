@@ -162,7 +162,7 @@ async fn test(cwd: &Path, session_id: &str) -> Result<(), String> {
         Status::Exited(0) => Ok(()),
         Status::Exited(code) => Err(format!("the project's test ends with {code}")),
         Status::Signaled(signal) => Err(format!("signal {signal} ended the project's test")),
-        Status::Stuck => Err("the project's test does not end".to_owned()),
+        Status::Unknown => Err("the project's test does not end".to_owned()),
     }
 }
 

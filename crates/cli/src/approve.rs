@@ -16,7 +16,7 @@ use crate::render::Render;
 use crate::signals::Signals;
 use crate::terminal;
 
-const CHOICES: &str = "Allow? [y]es, [a]lways in this session, [n]o (or say what to do instead): ";
+const CHOICES: &str = "Allow? [y]es, [a]lways this one, [n]o (or say what to do instead): ";
 const INSTEAD: &str = "What should be done instead? (empty: nothing) ";
 
 /// Longest answer that is read.

@@ -3,14 +3,18 @@
 //! In a conversation everything goes to standard output as it happens. In a run with `-p` only the
 //! committed final answer does; the way there is told on standard error.
 
-use std::collections::VecDeque;
+mod block;
+#[cfg(test)]
+mod tests;
+mod words;
+
 use std::io::{self, Write};
 
-use agent::event::TurnUsage;
 use agent::sanitize::{self, Visible};
-use agent::{AgentEvent, ApprovalRequest, TurnOutcome, TurnSummary};
+use agent::{AgentEvent, ApprovalRequest, TurnSummary};
 use serde_json::Value;
 
+use self::block::{Kind, lay_out};
 use super::Render;
 use super::style::{Paint, Style, call_line, fit, wrap};
 
@@ -18,7 +22,7 @@ use super::style::{Paint, Style, call_line, fit, wrap};
 const RESULT_LINES: usize = 6;
 const ERROR_LINES: usize = 12;
 const DIFF_LINES: usize = 60;
-/// Lines of anything with `--verbose`, and of what a person is asked about.
+/// Lines of anything with `--verbose`.
 const MANY_LINES: usize = 200;
 
 /// Who reads along.
@@ -59,8 +63,12 @@ pub(crate) struct Text<O, E> {
     is_mid_line: bool,
     is_reasoning: bool,
     is_status_up: bool,
-    /// Calls that have started and not finished, in order.
-    open: VecDeque<String>,
+    /// Whether the last thing shown was the result of a call.
+    is_after_result: bool,
+    /// Calls of the running step that have not finished: their ids and how they were shown.
+    open: Vec<(String, String)>,
+    /// Whether several calls were open at once, so that a result must say whose it is.
+    is_crowded: bool,
 }
 
 impl<O: Write, E: Write> Text<O, E> {
@@ -76,7 +84,9 @@ impl<O: Write, E: Write> Text<O, E> {
             is_mid_line: false,
             is_reasoning: false,
             is_status_up: false,
-            open: VecDeque::new(),
+            is_after_result: false,
+            open: Vec::new(),
+            is_crowded: false,
         }
     }
 
@@ -151,7 +161,10 @@ impl<O: Write, E: Write> Text<O, E> {
         if self.is_status_up || self.is_reasoning {
             self.settle()?;
         }
-        let mut shown = String::with_capacity(text.len());
+        let mut shown = String::with_capacity(text.len() + 1);
+        if std::mem::take(&mut self.is_after_result) {
+            shown.push('\n');
+        }
         self.visible.push(text, &mut shown);
         self.has_streamed = true;
         self.is_mid_line = !shown.ends_with('\n');
@@ -184,21 +197,16 @@ impl<O: Write, E: Write> Text<O, E> {
 
     fn call_started(&mut self, id: &str, name: &str, args: &Value) -> io::Result<()> {
         self.show_held()?;
-        self.open.push_back(id.to_owned());
-        let call = call_line(name, args, self.look.width.saturating_sub(2));
-        self.line(Paint::Dim, &format!("⏺ {call}"))
+        let call = call_line(name, args, self.look.width.saturating_sub(4));
+        self.line(Paint::Dim, &format!("⏺ {call}"))?;
+        self.is_crowded |= !self.open.is_empty();
+        self.open.push((id.to_owned(), call));
+        Ok(())
     }
 
-    fn call_finished(
-        &mut self,
-        id: &str,
-        name: &str,
-        failed: bool,
-        preview: &str,
-    ) -> io::Result<()> {
-        // With several calls open the name tells whose result this is.
-        let is_alone = self.open.len() < 2;
-        self.open.retain(|open| open != id);
+    fn call_finished(&mut self, id: &str, failed: bool, preview: &str) -> io::Result<()> {
+        let call = self.open.iter().position(|(open, _)| open == id);
+        let call = call.map(|at| self.open.remove(at).1).unwrap_or_default();
         let is_diff = preview.lines().any(|line| line.starts_with("@@ "));
         let most = match () {
             () if self.look.is_verbose => MANY_LINES,
@@ -206,36 +214,24 @@ impl<O: Write, E: Write> Text<O, E> {
             () if failed => ERROR_LINES,
             () => RESULT_LINES,
         };
-        let text = if is_alone { preview.to_owned() } else { format!("{name}: {preview}") };
+        if self.is_crowded {
+            self.line(Paint::Dim, &format!("  ⎿ {call}"))?;
+        }
         let paint = if failed { Paint::Red } else { Paint::Dim };
-        self.block(&text, most, if is_diff { Kind::Diff } else { Kind::Plain(paint) })
+        self.block(preview, most, if is_diff { Kind::Diff } else { Kind::Plain(paint) })?;
+        self.is_after_result = true;
+        Ok(())
     }
 
     /// Shows text indented below the line before it, cut to `most` lines.
     fn block(&mut self, text: &str, most: usize, kind: Kind) -> io::Result<()> {
         self.settle()?;
-        let text = sanitize::visible(text.trim_end());
-        let text = text.replace('\t', "    ");
-        let lines: Vec<&str> = text.lines().collect();
         let mut shown = String::new();
-        let mut left = most;
-        let mut next = 0;
-        while next < lines.len() && left > 0 {
-            let paint = kind.paint(lines[next]);
-            for piece in wrap(lines[next], self.look.width.saturating_sub(4)).into_iter().take(left)
-            {
-                shown.push_str(if shown.is_empty() { "  ⎿ " } else { "    " });
-                shown.push_str(&self.style().paint(paint, piece));
-                shown.push('\n');
-                left -= 1;
-            }
-            next += 1;
-        }
-        if lines.is_empty() {
-            shown.push_str(&format!("  ⎿ {}\n", self.style().paint(Paint::Dim, "(nothing)")));
-        } else if next < lines.len() {
-            let more = format!("… {} more lines", lines.len() - next);
-            shown.push_str(&format!("    {}\n", self.style().paint(Paint::Dim, &more)));
+        for (paint, line) in lay_out(text, self.look.width.saturating_sub(4), most, kind) {
+            let is_first = shown.is_empty() && !self.is_crowded;
+            shown.push_str(if is_first { "  ⎿ " } else { "    " });
+            shown.push_str(&self.style().paint(paint, &line));
+            shown.push('\n');
         }
         self.tell(&shown)
     }
@@ -252,6 +248,7 @@ impl<O: Write, E: Write> Text<O, E> {
         self.held.clear();
         self.settle()?;
         self.open.clear();
+        self.is_after_result = false;
         if self.audience == Audience::Pipeline && !summary.text.is_empty() {
             let mut answer = sanitize::visible(&summary.text).into_owned();
             if !answer.ends_with('\n') {
@@ -260,37 +257,18 @@ impl<O: Write, E: Write> Text<O, E> {
             self.out.write_all(answer.as_bytes())?;
             self.out.flush()?;
         }
-        if let Some(why) = why(summary) {
+        if let Some(why) = words::why(summary) {
             for piece in wrap(&sanitize::visible(&why), self.look.width.max(40)) {
                 let piece = self.look.err.paint(Paint::Red, piece).into_owned();
                 self.tell_apart(&format!("{piece}\n"));
             }
         }
         if summary.steps > 0 && self.audience != Audience::Demo {
-            let counts = usage_line(&summary.usage, summary.steps, summary.duration_ms);
+            let counts = words::usage(&summary.usage, summary.steps, summary.duration_ms);
             let counts = self.look.err.paint(Paint::Dim, &counts).into_owned();
             self.tell_apart(&format!("{counts}\n"));
         }
         Ok(())
-    }
-}
-
-/// How the lines of a block are painted.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Plain(Paint),
-    Diff,
-}
-
-impl Kind {
-    fn paint(self, line: &str) -> Paint {
-        match self {
-            Self::Plain(paint) => paint,
-            Self::Diff if line.starts_with("@@") => Paint::Cyan,
-            Self::Diff if line.starts_with('+') => Paint::Green,
-            Self::Diff if line.starts_with('-') => Paint::Red,
-            Self::Diff => Paint::Dim,
-        }
     }
 }
 
@@ -300,6 +278,8 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             AgentEvent::SessionStarted { .. } | AgentEvent::Usage { .. } => Ok(()),
             AgentEvent::StepStarted { .. } => {
                 self.has_streamed = false;
+                self.is_crowded = false;
+                self.open.clear();
                 self.status("waiting for the model")
             }
             AgentEvent::TextDelta { text } => self.text_delta(text),
@@ -309,8 +289,8 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
                 Some(last) => self.status(&format!("  ⎿ {}", sanitize::one_line(last))),
                 None => Ok(()),
             },
-            AgentEvent::ToolCallFinished { id, name, is_error, preview } => {
-                self.call_finished(id, name, *is_error, preview)
+            AgentEvent::ToolCallFinished { id, is_error, preview, .. } => {
+                self.call_finished(id, *is_error, preview)
             }
             AgentEvent::StepFailed { .. } => self.step_failed(),
             AgentEvent::VerificationFailed { verifier, reason } => {
@@ -322,9 +302,13 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
 
     fn question(&mut self, request: &ApprovalRequest) -> io::Result<()> {
         self.line(Paint::Bold, &sanitize::visible(&request.reason))?;
+        // All of it: nobody can agree to what was not shown.
         match &request.preview {
-            Some(preview) => self.block(preview, MANY_LINES, Kind::Diff),
-            None => self.block(&arguments(&request.args), MANY_LINES, Kind::Plain(Paint::Plain)),
+            Some(preview) => self.block(preview, usize::MAX, Kind::Diff),
+            None => {
+                let arguments = words::arguments(&request.args);
+                self.block(&arguments, usize::MAX, Kind::Plain(Paint::Plain))
+            }
         }
     }
 
@@ -337,71 +321,5 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
 
     fn answered(&mut self) {
         self.is_mid_line = false;
-    }
-}
-
-/// All arguments, whole, one a line: what is approved must have been readable.
-fn arguments(args: &Value) -> String {
-    match args {
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| match value {
-                Value::String(text) => format!("{key}: {text}\n"),
-                other => format!("{key}: {other}\n"),
-            })
-            .collect(),
-        other => other.to_string(),
-    }
-}
-
-/// Why a turn did not end the ordinary way, and how to go on.
-fn why(summary: &TurnSummary) -> Option<String> {
-    if let Some(error) = &summary.error {
-        return Some(format!("error: {}", error.message));
-    }
-    let text = match summary.outcome {
-        TurnOutcome::Done => return None,
-        TurnOutcome::Failed => "the turn failed".to_owned(),
-        TurnOutcome::MaxSteps => format!(
-            "stopped after {} steps, the most that are allowed: raise it with --max-steps",
-            summary.steps
-        ),
-        TurnOutcome::MaxTokens => {
-            "the answer was cut off by the token limit; calls in it were not run".to_owned()
-        }
-        TurnOutcome::Refused => "the model refused".to_owned(),
-        TurnOutcome::ProtocolStopped => {
-            "the server ended the answer in a way that cannot be trusted".to_owned()
-        }
-        TurnOutcome::VerificationFailed => "the result was not verified".to_owned(),
-        TurnOutcome::BudgetExceeded => {
-            "stopped: the time limit is over (see --max-wall-time)".to_owned()
-        }
-        TurnOutcome::Cancelled => "cancelled".to_owned(),
-    };
-    Some(text)
-}
-
-fn usage_line(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
-    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
-    let cached = match usage.counts.cache_read {
-        Some(tokens) if tokens > 0 => format!(" (+{} cached)", thousands(tokens)),
-        _ => String::new(),
-    };
-    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-    format!(
-        "{} tokens in{cached}, {} out · {steps} · {}.{} s",
-        count(usage.counts.input),
-        count(usage.counts.output),
-        duration_ms / 1000,
-        duration_ms % 1000 / 100
-    )
-}
-
-fn thousands(number: u64) -> String {
-    match number {
-        0..10_000 => number.to_string(),
-        10_000..10_000_000 => format!("{}.{}k", number / 1000, number % 1000 / 100),
-        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
     }
 }

@@ -1,0 +1,266 @@
+//! What a person sees, event by event.
+
+use agent::event::{Accounting, TurnUsage};
+use agent::{ErrorInfo, TurnOutcome};
+use llm::Usage;
+use serde_json::json;
+
+use super::*;
+
+/// Plain looks of 80 columns.
+fn plain() -> Look {
+    let off = Style { is_on: false };
+    Look { out: off, err: off, width: 80, is_verbose: false }
+}
+
+fn coloured() -> Look {
+    let on = Style { is_on: true };
+    Look { out: on, err: on, ..plain() }
+}
+
+/// Standard output and standard error after these events.
+fn shown(audience: Audience, look: Look, events: &[AgentEvent]) -> (String, String) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut renderer = Text::new(&mut out, &mut err, audience, look);
+    for event in events {
+        renderer.event(event).unwrap();
+    }
+    (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+fn step(step: u32) -> AgentEvent {
+    AgentEvent::StepStarted { step }
+}
+
+fn text(text: &str) -> AgentEvent {
+    AgentEvent::TextDelta { text: text.into() }
+}
+
+fn call(id: &str, name: &str, args: Value) -> AgentEvent {
+    AgentEvent::ToolCallStarted { id: id.into(), name: name.into(), args }
+}
+
+fn result(id: &str, is_error: bool, preview: &str) -> AgentEvent {
+    AgentEvent::ToolCallFinished {
+        id: id.into(),
+        name: "x".into(),
+        is_error,
+        preview: preview.into(),
+    }
+}
+
+fn end(outcome: TurnOutcome, text: &str) -> AgentEvent {
+    let counts = Usage { input: Some(12_345), output: Some(67), ..Usage::default() };
+    AgentEvent::TurnFinished(TurnSummary {
+        outcome,
+        text: text.into(),
+        model: "p:m".into(),
+        steps: 2,
+        duration_ms: 1_990,
+        usage: TurnUsage { counts, accounting: Accounting::Reported },
+        cost_usd: None,
+        verification: None,
+        error: None,
+    })
+}
+
+#[test]
+fn a_conversation_shows_everything_in_order_on_standard_output() {
+    let events = [
+        step(1),
+        text("Let me "),
+        text("see."),
+        call("1", "calculator", json!({"a": 2, "op": "add", "b": 2})),
+        result("1", false, "4"),
+        step(2),
+        text("It is 4."),
+        end(TurnOutcome::Done, "It is 4."),
+    ];
+    let (out, err) = shown(Audience::Conversation, plain(), &events);
+    assert_eq!(out, "Let me see.\n⏺ calculator(a=2, op=add, b=2)\n  ⎿ 4\n\nIt is 4.\n");
+    assert_eq!(err, "12.3k tokens in, 67 out · 2 steps · 1.9 s\n");
+}
+
+#[test]
+fn a_pipeline_gets_the_answer_alone_and_the_way_there_on_standard_error() {
+    let events = [
+        step(1),
+        text("Let me see."),
+        call("1", "calculator", json!({"a": 2, "op": "add", "b": 2})),
+        result("1", false, "4"),
+        step(2),
+        text("It is 4."),
+        end(TurnOutcome::Done, "It is 4."),
+    ];
+    let (out, err) = shown(Audience::Pipeline, plain(), &events);
+    assert_eq!(out, "It is 4.\n");
+    assert_eq!(
+        err,
+        "Let me see.\n⏺ calculator(a=2, op=add, b=2)\n  ⎿ 4\n12.3k tokens in, 67 out · 2 steps · 1.9 s\n"
+    );
+}
+
+#[test]
+fn results_of_calls_side_by_side_say_whose_they_are() {
+    let events = [
+        call("1", "read_file", json!({"file_path": "a"})),
+        call("2", "read_file", json!({"file_path": "b"})),
+        result("2", false, "two"),
+        result("1", true, "no such file"),
+    ];
+    let (out, _) = shown(Audience::Conversation, plain(), &events);
+    assert_eq!(
+        out,
+        "⏺ read_file(file_path=a)\n⏺ read_file(file_path=b)\n  ⎿ read_file(file_path=b)\n    two\n  \
+         ⎿ read_file(file_path=a)\n    no such file\n"
+    );
+}
+
+#[test]
+fn a_long_result_is_cut_and_says_how_much_is_missing() {
+    let lines: String = (1..=20).map(|line| format!("line {line}\n")).collect();
+    let (out, _) = shown(Audience::Conversation, plain(), &[result("1", false, &lines)]);
+    assert!(out.starts_with("  ⎿ line 1\n    line 2\n"), "{out}");
+    assert!(out.ends_with("    line 6\n    … 14 more lines\n"), "{out}");
+    let verbose = Look { is_verbose: true, ..plain() };
+    let (out, _) = shown(Audience::Conversation, verbose, &[result("1", false, &lines)]);
+    assert!(out.ends_with("    line 20\n"), "{out}");
+}
+
+#[test]
+fn an_empty_result_is_shown_as_one() {
+    let (out, _) = shown(Audience::Conversation, plain(), &[result("1", false, "\n")]);
+    assert_eq!(out, "  ⎿ (nothing)\n");
+}
+
+#[test]
+fn failures_are_red_and_diffs_have_their_colours() {
+    let (out, _) = shown(Audience::Conversation, coloured(), &[result("1", true, "bad")]);
+    assert_eq!(out, "  ⎿ \x1b[31mbad\x1b[0m\n");
+    let diff = "--- f\n+++ f\n@@ -1 +1 @@\n same\n-old\n+new\n";
+    let (out, _) = shown(Audience::Conversation, coloured(), &[result("1", false, diff)]);
+    assert!(out.contains("\x1b[36m@@ -1 +1 @@\x1b[0m\n"), "{out}");
+    assert!(out.contains("    \x1b[31m-old\x1b[0m\n    \x1b[32m+new\x1b[0m\n"), "{out}");
+}
+
+#[test]
+fn the_status_line_is_taken_away_before_anything_else_is_shown() {
+    let (out, _) = shown(Audience::Conversation, coloured(), &[step(1), text("hi")]);
+    assert_eq!(out, "\r\x1b[2K\x1b[2mwaiting for the model\x1b[0m\r\x1b[2Khi");
+    let (out, _) = shown(Audience::Conversation, plain(), &[step(1), text("hi")]);
+    assert_eq!(out, "hi", "no status without escape sequences");
+}
+
+#[test]
+fn live_output_is_shown_as_one_line_that_is_overwritten() {
+    let output = AgentEvent::ToolOutput { id: "1".into(), chunk: "a\nb\x1b[2J\n\n".into() };
+    let (out, _) = shown(Audience::Conversation, coloured(), &[output, result("1", false, "ok")]);
+    assert!(out.starts_with("\r\x1b[2K\x1b[2m  ⎿ b\\u{1b}[2J\x1b[0m\r\x1b[2K"), "{out:?}");
+}
+
+#[test]
+fn reasoning_is_shown_only_when_asked_for() {
+    let thought = AgentEvent::ReasoningDelta { text: "hmm".into() };
+    let (out, _) = shown(Audience::Conversation, plain(), &[thought.clone(), text("hi")]);
+    assert_eq!(out, "hi");
+    let verbose = Look { is_verbose: true, ..coloured() };
+    let (out, _) = shown(Audience::Conversation, verbose, &[thought, text("hi")]);
+    assert_eq!(out, "\x1b[2mhmm\x1b[0m\nhi");
+}
+
+#[test]
+fn a_failed_step_says_that_what_was_shown_is_not_kept() {
+    let error = ErrorInfo { kind: "http".into(), message: "HTTP 500: broken".into() };
+    let failed = AgentEvent::StepFailed { step: 1, error: error.clone() };
+    let AgentEvent::TurnFinished(mut summary) = end(TurnOutcome::Failed, "") else {
+        unreachable!()
+    };
+    summary.error = Some(error);
+    let events = [step(1), text("half"), failed, AgentEvent::TurnFinished(summary)];
+    let (out, err) = shown(Audience::Conversation, plain(), &events);
+    assert_eq!(out, "half\n(what stands above was cut off and is not kept)\n");
+    assert!(err.starts_with("error: HTTP 500: broken\n"), "{err}");
+}
+
+#[test]
+fn every_outcome_but_done_says_why() {
+    for outcome in [
+        TurnOutcome::Failed,
+        TurnOutcome::MaxSteps,
+        TurnOutcome::MaxTokens,
+        TurnOutcome::Refused,
+        TurnOutcome::ProtocolStopped,
+        TurnOutcome::VerificationFailed,
+        TurnOutcome::BudgetExceeded,
+        TurnOutcome::Cancelled,
+    ] {
+        let (_, err) = shown(Audience::Pipeline, plain(), &[end(outcome, "")]);
+        assert_eq!(err.lines().count(), 2, "{outcome:?}: {err}");
+    }
+    let (_, err) = shown(Audience::Pipeline, plain(), &[end(TurnOutcome::Done, "x")]);
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn hostile_text_is_made_visible_wherever_it_stands_and_wherever_it_is_cut() {
+    let hostile = "a\x1b]52;c;AAAA\x07b";
+    for cut in 0..=hostile.len() {
+        let pieces = [text(&hostile[..cut]), text(&hostile[cut..])];
+        let (out, _) = shown(Audience::Conversation, plain(), &pieces);
+        assert_eq!(out, "a\\u{1b}]52;c;AAAA\\u{7}b");
+    }
+    let events = [
+        text(hostile),
+        call("1", "x\x1b[2J", json!({"\x1b": hostile})),
+        result("1", false, hostile),
+        end(TurnOutcome::Done, hostile),
+    ];
+    for audience in [Audience::Conversation, Audience::Pipeline] {
+        let (out, err) = shown(audience, plain(), &events);
+        assert!(!out.contains(['\x1b', '\x07']) && !err.contains(['\x1b', '\x07']), "{out}{err}");
+    }
+}
+
+#[test]
+fn no_line_of_calls_and_results_is_wider_than_the_terminal() {
+    for width in [10, 40, 80] {
+        let look = Look { width, ..plain() };
+        let wide = "漢字👨‍👩‍👧 ".repeat(50);
+        let events = [call("1", "bash", json!({"command": wide})), result("1", true, &wide)];
+        let (out, _) = shown(Audience::Conversation, look, &events);
+        for line in out.lines() {
+            assert!(super::super::style::columns(line) <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_question_shows_all_of_what_is_approved() {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut renderer = Text::new(&mut out, &mut err, Audience::Conversation, plain());
+    let command = format!("echo hi{}; rm -rf x", " ".repeat(300));
+    let request = ApprovalRequest {
+        call_id: "1".into(),
+        tool: "bash".into(),
+        args: json!({"command": command, "timeout_ms": 5}),
+        reason: "bash would run a command".into(),
+        preview: None,
+    };
+    renderer.question(&request).unwrap();
+    renderer.prompt("Allow? ").unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.starts_with("bash would run a command\n  ⎿ command: echo hi"), "{out}");
+    assert!(out.contains("rm -rf x\n    timeout_ms: 5\nAllow? "), "{out}");
+}
+
+#[test]
+fn a_closed_standard_error_is_no_error_and_a_closed_standard_output_is_one() {
+    let (mut full, mut err) = ([0_u8; 0].as_mut_slice(), Vec::new());
+    let mut renderer = Text::new(&mut full, &mut err, Audience::Conversation, plain());
+    assert_eq!(renderer.event(&text("hi")).unwrap_err().kind(), io::ErrorKind::WriteZero);
+    let (mut out, mut full) = (Vec::new(), [0_u8; 0].as_mut_slice());
+    let mut renderer = Text::new(&mut out, &mut full, Audience::Pipeline, plain());
+    renderer.event(&call("1", "x", json!({}))).unwrap();
+    renderer.event(&end(TurnOutcome::Done, "answer")).unwrap();
+    assert_eq!(out, b"answer\n");
+}

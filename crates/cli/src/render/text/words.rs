@@ -1,0 +1,72 @@
+//! What is said about a turn and its calls, without how it looks.
+
+use agent::event::TurnUsage;
+use agent::{TurnOutcome, TurnSummary};
+use serde_json::Value;
+
+/// All arguments, whole, one a line: what is approved must have been readable.
+pub(super) fn arguments(args: &Value) -> String {
+    match args {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| match value {
+                Value::String(text) => format!("{key}: {text}\n"),
+                other => format!("{key}: {other}\n"),
+            })
+            .collect(),
+        other => other.to_string(),
+    }
+}
+
+/// Why a turn did not end the ordinary way, and how to go on.
+pub(super) fn why(summary: &TurnSummary) -> Option<String> {
+    if let Some(error) = &summary.error {
+        return Some(format!("error: {}", error.message));
+    }
+    let text = match summary.outcome {
+        TurnOutcome::Done => return None,
+        TurnOutcome::Failed => "the turn failed".to_owned(),
+        TurnOutcome::MaxSteps => format!(
+            "stopped after {} steps, the most that are allowed: raise it with --max-steps",
+            summary.steps
+        ),
+        TurnOutcome::MaxTokens => {
+            "the answer was cut off by the token limit; calls in it were not run".to_owned()
+        }
+        TurnOutcome::Refused => "the model refused".to_owned(),
+        TurnOutcome::ProtocolStopped => {
+            "the server ended the answer in a way that cannot be trusted".to_owned()
+        }
+        TurnOutcome::VerificationFailed => "the result was not verified".to_owned(),
+        TurnOutcome::BudgetExceeded => {
+            "stopped: the time limit is over (see --max-wall-time)".to_owned()
+        }
+        TurnOutcome::Cancelled => "cancelled".to_owned(),
+    };
+    Some(text)
+}
+
+/// What a turn took: tokens, requests, time.
+pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
+    let cached = match usage.counts.cache_read {
+        Some(tokens) if tokens > 0 => format!(" (+{} cached)", thousands(tokens)),
+        _ => String::new(),
+    };
+    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+    format!(
+        "{} tokens in{cached}, {} out · {steps} · {}.{} s",
+        count(usage.counts.input),
+        count(usage.counts.output),
+        duration_ms / 1000,
+        duration_ms % 1000 / 100
+    )
+}
+
+fn thousands(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..10_000_000 => format!("{}.{}k", number / 1000, number % 1000 / 100),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}

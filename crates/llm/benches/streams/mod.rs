@@ -1,0 +1,83 @@
+//! Streams of realistic shape for the benches, made here so that a run needs no files.
+
+use std::fmt::Write as _;
+
+/// How many text deltas an answer has.
+const TEXT_DELTAS: usize = 2_000;
+
+/// How many argument deltas its call has.
+const CALL_DELTAS: usize = 500;
+
+/// Words as a model streams them: short, now and then with something to escape.
+const WORDS: [&str; 8] =
+    ["The", " build", " passes", " \\\"now\\\"", ",", " so\\n", " naïve", " run the tests again"];
+
+fn words(count: usize) -> impl Iterator<Item = &'static str> {
+    WORDS.into_iter().cycle().take(count)
+}
+
+/// An answer in the Messages protocol, as its servers frame it.
+pub(crate) fn anthropic() -> String {
+    let mut body = String::new();
+    let mut event = |name: &str, data: &str| {
+        write!(body, "event: {name}\ndata: {data}\n\n").expect("writing to a string");
+    };
+    event(
+        "message_start",
+        r#"{"type":"message_start","message":{"id":"msg_01","type":"message","role":"assistant","model":"model","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":2095,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}"#,
+    );
+    let block =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    event("content_block_start", block);
+    for word in words(TEXT_DELTAS) {
+        let data = format!(
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{word}"}} }}"#
+        );
+        event("content_block_delta", &data);
+    }
+    event("content_block_stop", r#"{"type":"content_block_stop","index":0}"#);
+    let block = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_01","name":"write_file","input":{}}}"#;
+    event("content_block_start", block);
+    for word in words(CALL_DELTAS) {
+        let data = format!(
+            r#"{{"type":"content_block_delta","index":1,"delta":{{"type":"input_json_delta","partial_json":"{word}"}}}}"#
+        );
+        event("content_block_delta", &data);
+    }
+    event("content_block_stop", r#"{"type":"content_block_stop","index":1}"#);
+    event(
+        "message_delta",
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2500}}"#,
+    );
+    event("message_stop", r#"{"type":"message_stop"}"#);
+    body
+}
+
+/// An answer in Chat Completions, as its servers frame it.
+pub(crate) fn openai_chat() -> String {
+    let mut body = String::new();
+    let mut chunk = |delta: &str, finish: &str| {
+        write!(
+            body,
+            r#"data: {{"id":"chatcmpl-BwDQ4yhVhCqGNqT5","object":"chat.completion.chunk","created":1752854272,"model":"model-2025-04-14","service_tier":"default","system_fingerprint":"fp_51e1070cf2","choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{finish}}}],"usage":null,"obfuscation":"qB1s9d"}}"#
+        )
+        .expect("writing to a string");
+        body.push_str("\n\n");
+    };
+    chunk(r#"{"role":"assistant","content":"","refusal":null}"#, "null");
+    for word in words(TEXT_DELTAS) {
+        chunk(&format!(r#"{{"content":"{word}"}}"#), "null");
+    }
+    chunk(
+        r#"{"tool_calls":[{"index":0,"id":"call_01","type":"function","function":{"name":"write_file","arguments":""}}]}"#,
+        "null",
+    );
+    for word in words(CALL_DELTAS) {
+        let call =
+            format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{word}"}}}}]}}"#);
+        chunk(&call, "null");
+    }
+    chunk("{}", "\"tool_calls\"");
+    body.push_str("data: [DONE]\n\n");
+    body
+}

@@ -86,9 +86,11 @@ mod tests {
     #[test]
     fn what_is_left_out_is_said() {
         check("a\nb\nc", 9, 3, &["a", "b", "c"]);
-        check("a\nb\nc\nd", 9, 2, &["a", "b", "… 2 more lines"]);
-        check("aaaa bbbb cccc", 5, 2, &["aaaa", "bbbb", "… the line goes on"]);
-        check("aaaa bbbb\nc", 5, 1, &["aaaa", "… the line goes on, then 1 more lines"]);
+        check("a\nb\nc\nd", 40, 2, &["a", "b", "… 2 more lines"]);
+        let (long, width) = ("x".repeat(100), 40);
+        let part = "x".repeat(width);
+        check(&long, width, 2, &[&part, &part, "… the line goes on"]);
+        check(&format!("{long}\nc"), width, 1, &[&part, "… the line goes on, then 1 more lines"]);
         check(" \n", 5, 5, &["(nothing)"]);
     }
 

@@ -232,13 +232,14 @@ impl fmt::Debug for Message {
     }
 }
 
-/// Names one way of writing a message: a dialect and the options that change its bytes.
+/// Names one way of writing a message: a dialect and whatever else changes its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireKey {
     /// The wire dialect.
     pub dialect: &'static str,
-    /// The options that change what is written for one message, as bits.
-    pub options: u32,
+    /// The options that change what is written for one message, as bits. Where its neighbours change
+    /// it too (a result that repeats the name of its call), a hash of what they contribute.
+    pub options: u64,
 }
 
 /// Bytes by dialect; one entry unless a conversation changed its provider.

@@ -7,44 +7,38 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
-use crate::types::Message;
-
 /// Stands in a message of which nothing is left on this wire (reasoning of another provider, blank
 /// text). An empty message is refused everywhere; leaving the message out would put two messages of
 /// one role beside each other, which strict chat templates refuse.
 pub(crate) const NOTHING_TO_SHOW: &str = "(no visible content)";
 
-/// Writes `head` with the messages as its last field: `{…head…,"messages":[…]}`.
+/// Writes `head` with the messages as its last field: `{…head…,"LIST":[…pieces…]}`.
 ///
-/// Messages come last, so that one request is nearly a prefix of the next. `piece` gives each
-/// message's bytes, remembered since it was first written: a request of thousands of messages costs
-/// a copy, not a serialisation.
+/// Messages come last, so that one request is nearly a prefix of the next. Each piece is what a
+/// message remembers since it was first written: a request of thousands of messages costs a copy,
+/// not a serialisation. Empty pieces are left out.
 pub(crate) fn join_body(
     head: &impl Serialize,
-    messages: &[Arc<Message>],
-    lead: Option<Vec<u8>>,
-    piece: impl Fn(&Message) -> Arc<[u8]>,
+    list: &str,
+    pieces: impl IntoIterator<Item = Arc<[u8]>>,
 ) -> Vec<u8> {
     let mut head = to_json(head);
-    debug_assert!(head.len() > 2, "the head has at least the model");
+    debug_assert!(head.starts_with(b"{") && head.ends_with(b"}"), "a head is an object");
     head.pop();
-    let pieces: Vec<Arc<[u8]>> = messages.iter().map(|message| piece(message)).collect();
-    let lead = lead.unwrap_or_default();
-    let parts =
-        || [&lead[..]].into_iter().chain(pieces.iter().map(|p| &p[..])).filter(|p| !p.is_empty());
-
-    const OPEN: &[u8] = br#","messages":["#;
+    let comma = if head.len() > 1 { "," } else { "" };
+    let open = format!("{comma}\"{list}\":[");
     const CLOSE: &[u8] = b"]}";
-    let commas = parts().count().saturating_sub(1);
-    let size = parts().map(<[u8]>::len).sum::<usize>() + commas;
-    let mut body = Vec::with_capacity(head.len() + OPEN.len() + size + CLOSE.len());
+    let pieces: Vec<Arc<[u8]>> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
+    let commas = pieces.len().saturating_sub(1);
+    let size = pieces.iter().map(|piece| piece.len()).sum::<usize>() + commas;
+    let mut body = Vec::with_capacity(head.len() + open.len() + size + CLOSE.len());
     body.extend_from_slice(&head);
-    body.extend_from_slice(OPEN);
-    for (at, part) in parts().enumerate() {
+    body.extend_from_slice(open.as_bytes());
+    for (at, piece) in pieces.iter().enumerate() {
         if at > 0 {
             body.push(b',');
         }
-        body.extend_from_slice(part);
+        body.extend_from_slice(piece);
     }
     body.extend_from_slice(CLOSE);
     body
@@ -168,14 +162,18 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_body_field_is_joined_without_stray_commas() {
+    fn a_body_is_joined_without_stray_commas() {
+        #[track_caller]
+        fn check(head: &Value, pieces: &[&str], want: &str) {
+            let pieces = pieces.iter().map(|piece| Arc::from(piece.as_bytes()));
+            let body = join_body(head, "messages", pieces);
+            assert_eq!(body.capacity(), body.len());
+            assert_eq!(String::from_utf8(body).unwrap(), want);
+        }
         let head = json!({"model": "m"});
-        let none = join_body(&head, &[], None, |_| Arc::from([]));
-        assert_eq!(String::from_utf8(none).unwrap(), r#"{"model":"m","messages":[]}"#);
-        let two = [Arc::new(Message::user_text("a")), Arc::new(Message::user_text("b"))];
-        let body = join_body(&head, &two, Some(b"0".to_vec()), |_| Arc::from(*b"1"));
-        assert_eq!(String::from_utf8(body.clone()).unwrap(), r#"{"model":"m","messages":[0,1,1]}"#);
-        assert_eq!(body.capacity(), body.len());
+        check(&head, &[], r#"{"model":"m","messages":[]}"#);
+        check(&head, &["0", "", "1,2"], r#"{"model":"m","messages":[0,1,2]}"#);
+        check(&json!({}), &["0"], r#"{"messages":[0]}"#);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! message remembers. A piece depends on nothing but its message.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -29,9 +30,9 @@ pub fn to_wire(req: &ChatRequest) -> Value {
 /// The whole request as bytes.
 pub fn body(req: &ChatRequest) -> Vec<u8> {
     let key = WireKey { dialect: DIALECT, options: 0 };
-    pieces::join_body(&Head::of(req), &req.messages, None, |message| {
-        message.wire_bytes(key, |message| pieces::to_json(&wire(message)))
-    })
+    let piece =
+        |message: &Arc<Message>| message.wire_bytes(key, |message| pieces::to_json(&wire(message)));
+    pieces::join_body(&Head::of(req), "messages", req.messages.iter().map(piece))
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -246,8 +247,6 @@ fn image(image: &ImageData) -> Block<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

@@ -39,7 +39,7 @@ pub struct ChatOptions {
 impl ChatOptions {
     /// What changes the bytes of a message; `legacy_max_tokens` stands in the head.
     pub(crate) fn key(self) -> WireKey {
-        WireKey { dialect: DIALECT, options: self.reasoning as u32 | (self.call_ids as u32) << 8 }
+        WireKey { dialect: DIALECT, options: self.reasoning as u64 | (self.call_ids as u64) << 8 }
     }
 
     /// What is known about the server at this address; the cautious choice for one that is not.

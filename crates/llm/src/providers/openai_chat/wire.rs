@@ -5,6 +5,7 @@
 //! message may become several on this wire, so a piece is a list without its brackets.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -25,15 +26,17 @@ pub fn to_wire(req: &ChatRequest, options: ChatOptions) -> Value {
 
 /// The whole request as bytes.
 pub fn body(req: &ChatRequest, options: ChatOptions) -> Vec<u8> {
-    let lead = system(req).map(|message| pieces::to_json(&message));
-    pieces::join_body(&Head::of(req, options), &req.messages, lead, |message| {
+    let lead = system(req).map(|message| Arc::from(pieces::to_json(&message)));
+    let piece = |message: &Arc<Message>| {
         message.wire_bytes(options.key(), |message| {
             let mut list = pieces::to_json(&wire(message, options));
             list.pop();
             list.drain(..1);
             list
         })
-    })
+    };
+    let messages = req.messages.iter().map(piece);
+    pieces::join_body(&Head::of(req, options), "messages", lead.into_iter().chain(messages))
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -293,8 +296,6 @@ fn reasoning_details(meta: &ProviderMeta) -> &[Value] {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

@@ -122,6 +122,9 @@ fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
         .build()
         .map_err(|error| StartError::machine("the runtime cannot be started", &error))?;
     let saved = (plan == Plan::Repl).then(|| Saved::take(env.is_plain));
+    if saved.is_some() {
+        terminal::leave_suspension_to_the_editor();
+    }
     let work = Work { args, env, session_id: session_id.to_owned() };
     let exit = runtime.block_on(work.run(plan));
     // Ends what a forced exit left running, and does not wait for a thread that waits for input.

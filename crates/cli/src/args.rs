@@ -11,7 +11,13 @@ use crate::exit;
 
 /// A terminal-first coding agent.
 #[derive(Debug, Parser)]
-#[command(name = "anvil", version, about, after_help = exit::HELP)]
+#[command(
+    name = "anvil",
+    version,
+    about,
+    after_help = exit::HELP,
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Args {
     /// Run one turn on PROMPT and exit. PROMPT may be left out when input is piped
     #[arg(short = 'p', long, value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]

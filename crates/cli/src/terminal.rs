@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 
 use crate::render::style::Style;
@@ -46,6 +47,22 @@ pub(crate) fn stop_for(error: &io::Error) -> Stop {
         Some(number) if number == Errno::EIO as i32 => Stop::HungUp,
         _ => Stop::OutputClosed,
     }
+}
+
+/// Keeps Ctrl-Z from this thread and from those that it starts.
+///
+/// The line editor gives the terminal back before it stops the program, and takes it again
+/// afterwards. That works only if the stop meets the editor's own thread: another one would let the
+/// editor run on for a moment and take the terminal too early.
+pub(crate) fn leave_suspension_to_the_editor() {
+    let suspend = SigSet::from(Signal::SIGTSTP);
+    suspend.thread_block().expect("a mask of a known signal can be set");
+}
+
+/// Takes Ctrl-Z on this thread; see [`leave_suspension_to_the_editor`].
+pub(crate) fn take_suspension() {
+    let suspend = SigSet::from(Signal::SIGTSTP);
+    suspend.thread_unblock().expect("a mask of a known signal can be set");
 }
 
 /// The state of the terminal at the start, to be put back whatever the line editor was doing.

@@ -127,6 +127,8 @@ fn a_wrong_command_line_ends_with_64_and_an_empty_standard_output() {
         &["-p", ""],
         &[],
         &["--no-stdin"],
+        &["--verbose", "demo"],
+        &["demo", "-p", "x"],
     ] {
         let ran = run(home.anvil().args(words));
         ran.assert_code(64);

@@ -5,7 +5,6 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 
 use nix::sys::signal::Signal;
-use nix::sys::termios::LocalFlags;
 use serde_json::{Value, json};
 
 use support::hangup::Fragile;
@@ -118,6 +117,62 @@ fn ctrl_c_at_the_prompt_clears_the_line() {
     pty.expect_prompt();
     ask(&mut pty, "hi", "hello");
     assert_eq!(prompts(&model), ["hi"]);
+}
+
+/// A conversation that a shell with job control started.
+fn in_a_shell(answers: impl IntoIterator<Item = Answer>) -> (Home, Model, Pty) {
+    let (home, model) = (Home::new(), Model::new(answers));
+    let setup = Setup { program: "bash", ..Setup::default() }
+        .with_args(&["--norc", "--noprofile", "-i"])
+        .with_env("PS1", Some("SHELL$ "));
+    let mut pty = Pty::start_with(&home, &model, setup);
+    pty.expect("SHELL$ ");
+    pty.send(concat!(env!("CARGO_BIN_EXE_anvil"), "\r"));
+    pty.expect("/help lists");
+    pty.expect_prompt();
+    (home, model, pty)
+}
+
+#[test]
+fn ctrl_z_at_the_prompt_gives_the_terminal_back_and_takes_it_again() {
+    let (_home, model, mut pty) = in_a_shell([Answer::text("hello")]);
+    pty.send("abc");
+    pty.expect("abc");
+    pty.send("\x1a");
+    pty.expect("Stopped");
+    pty.expect("SHELL$ ");
+    pty.send("fg\r");
+    pty.expect("> abc");
+    ask(&mut pty, " def", "hello");
+    assert_eq!(prompts(&model), ["abc def"]);
+}
+
+#[test]
+fn ctrl_z_in_the_middle_of_an_answer_stops_the_program_until_it_is_continued() {
+    let (_home, _model, mut pty) = in_a_shell([Answer::Stall("half an answer".into())]);
+    pty.send("go\r");
+    pty.expect("half an answer");
+    pty.send("\x1a");
+    pty.expect("Stopped");
+    pty.expect("SHELL$ ");
+    pty.send("fg\r");
+    pty.expect("anvil");
+    pty.send("\x03");
+    pty.expect("cancelled");
+    pty.expect_prompt();
+}
+
+#[test]
+fn commands_of_a_conversation_start_with_no_signal_blocked() {
+    let (home, model) = (
+        Home::new(),
+        Model::new([Answer::bash("grep SigBlk /proc/self/status"), Answer::text("ok")]),
+    );
+    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["--yolo"]));
+    pty.expect_prompt();
+    ask(&mut pty, "go", "ok");
+    let (text, _) = model.last_results().remove(0);
+    assert!(text.contains("0000000000000000"), "{text}");
 }
 
 #[test]
@@ -359,16 +414,11 @@ fn an_edit_is_shown_as_a_diff_before_it_is_asked_about() {
 fn a_termination_at_the_prompt_leaves_the_terminal_as_it_was() {
     let (home, model) = (Home::new(), Model::new([Answer::text("x")]));
     let mut pty = Pty::start(&home, &model);
-    let echoes = |pty: &Pty| {
-        let modes = pty.master.get_termios().unwrap();
-        LocalFlags::from_bits_truncate(modes.local_flags.bits())
-            .contains(LocalFlags::ECHO | LocalFlags::ICANON)
-    };
     pty.expect_prompt();
-    wait_until("the line editor is at work", || !echoes(&pty));
+    wait_until("the line editor is at work", || !pty.is_cooked());
     pty.signal(Signal::SIGTERM);
     assert_eq!(pty.code(), 143);
-    assert!(echoes(&pty));
+    assert!(pty.is_cooked());
     pty.expect("\x1b[?2004l");
 }
 

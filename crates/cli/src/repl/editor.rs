@@ -47,6 +47,7 @@ impl Editor {
     pub(crate) fn start(history: Option<PathBuf>) -> io::Result<Self> {
         let (requests, mut inbox) = mpsc::channel::<Request>(1);
         std::thread::Builder::new().name("editor".into()).spawn(move || {
+            terminal::take_suspension();
             let mut lines = Lines::open(history);
             while let Some((say, reply)) = inbox.blocking_recv() {
                 // Nobody waits any more when the program ends with the prompt on the screen.

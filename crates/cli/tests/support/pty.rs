@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::sys::termios::LocalFlags;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::Home;
@@ -30,6 +31,7 @@ struct Screen {
 
 /// How the terminal and the program's environment are.
 pub struct Setup {
+    pub program: &'static str,
     pub rows: u16,
     pub columns: u16,
     pub env: Vec<(&'static str, Option<String>)>,
@@ -39,7 +41,8 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let env = vec![("TERM", Some("xterm-256color".to_owned()))];
-        Self { rows: 24, columns: 80, env, args: Vec::new() }
+        let program = env!("CARGO_BIN_EXE_anvil");
+        Self { program, rows: 24, columns: 80, env, args: Vec::new() }
     }
 }
 
@@ -65,7 +68,7 @@ impl Pty {
         let pair = native_pty_system().openpty(size).unwrap();
         // The confined command says what environment and folder belong to the test.
         let confined = home.anvil_with(model);
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_anvil"));
+        let mut command = CommandBuilder::new(setup.program);
         command.env_clear();
         for (name, value) in confined.get_envs() {
             command.env(name, value.unwrap());
@@ -138,6 +141,13 @@ impl Pty {
     /// All that was ever shown.
     pub fn all(&self) -> String {
         String::from_utf8_lossy(&self.screen.bytes.lock().unwrap().0).into_owned()
+    }
+
+    /// Whether the terminal edits lines itself and echoes keys, as it does outside a line editor.
+    pub fn is_cooked(&self) -> bool {
+        let modes = self.master.get_termios().unwrap();
+        LocalFlags::from_bits_truncate(modes.local_flags.bits())
+            .contains(LocalFlags::ECHO | LocalFlags::ICANON)
     }
 
     pub fn signal(&self, signal: nix::sys::signal::Signal) {

@@ -89,6 +89,14 @@ impl Endpoint {
         self
     }
 
+    /// The same with `key`, if there is one, as the bearer token.
+    pub(crate) fn with_bearer(self, key: Option<ApiKey>) -> Self {
+        match key {
+            Some(key) => self.with_key("authorization", "Bearer ", key),
+            None => self,
+        }
+    }
+
     /// The same with one more header.
     pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));

@@ -11,6 +11,40 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::LlmError;
+use crate::providers::fault;
+
+/// One event and its JSON, which lies in `mended` if it holds halves of characters.
+///
+/// # Errors
+/// `Decode` when it is no JSON, or not of the shape `T`.
+pub(super) fn read_event<'a, T: Deserialize<'a>>(
+    json: &'a str,
+    mended: &'a mut String,
+) -> Result<(T, &'a str), LlmError> {
+    let error = match serde_json::from_str(json) {
+        Ok(event) => return Ok((event, json)),
+        Err(error) => error,
+    };
+    *mended = mend_surrogates(json).ok_or_else(|| fault::unreadable(json, &error))?;
+    let event = serde_json::from_str(mended).map_err(|error| fault::unreadable(json, &error))?;
+    Ok((event, mended))
+}
+
+/// The value of a part of an event that was read over before.
+///
+/// # Errors
+/// `Decode` when it is not of the shape `T`.
+pub(super) fn read_part<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, LlmError> {
+    serde_json::from_str(raw.get()).map_err(|error| fault::unreadable(raw.get(), &error))
+}
+
+/// Whether an optional object, list or text says anything.
+pub(super) fn is_told(raw: &RawValue) -> bool {
+    !matches!(raw.get(), "null" | "false" | "\"\"" | "{}" | "[]")
+}
 
 /// A string; anything else is `None`.
 #[derive(Debug, Default)]
@@ -242,7 +276,7 @@ fn written(value: &Value) -> JsonText<'static> {
 ///
 /// A server that cuts text into UTF-16 units sends half a character at the end of one event and the
 /// other half in the next; Rust strings cannot hold either, and failing would lose the answer.
-pub(super) fn mend_surrogates(json: &str) -> Option<String> {
+fn mend_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);

@@ -2,10 +2,12 @@
 
 pub mod anthropic;
 mod call_ids;
+mod counts;
 pub mod fault;
 mod held;
 mod loose;
 pub mod openai_chat;
 mod pieces;
+mod servers;
 
 pub use pieces::CallIdRule;

@@ -86,11 +86,7 @@ impl OpenAiChat {
 }
 
 fn endpoint(api_key: Option<ApiKey>, base_url: &str, path: &[&str]) -> Result<Endpoint, LlmError> {
-    let endpoint = Endpoint::new(base_url, path)?;
-    Ok(match api_key {
-        Some(key) => endpoint.with_key("authorization", "Bearer ", key),
-        None => endpoint,
-    })
+    Ok(Endpoint::new(base_url, path)?.with_bearer(api_key))
 }
 
 #[async_trait]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
+use crate::types::ImageData;
+
 /// Stands in a message of which nothing is left on this wire (reasoning of another provider, blank
 /// text). An empty message is refused everywhere; leaving the message out would put two messages of
 /// one role beside each other, which strict chat templates refuse.
@@ -49,6 +51,14 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("wire types have string keys and write to memory")
 }
 
+/// The items of a list without its brackets, for a message that is several items on this wire.
+pub(crate) fn to_json_items(items: &[impl Serialize]) -> Vec<u8> {
+    let mut list = to_json(&items);
+    list.pop();
+    list.drain(..1);
+    list
+}
+
 /// The same as a value.
 pub(crate) fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("wire types have string keys")
@@ -70,12 +80,27 @@ pub(crate) fn arguments(arguments: &Value) -> Cow<'_, Value> {
     }
 }
 
+/// A picture as an address that holds it.
+pub(crate) fn data_url(image: &ImageData) -> String {
+    format!("data:{};base64,{}", image.media_type, image.data)
+}
+
+/// The text of a result in a dialect that has no other sign for a failure.
+pub(crate) fn result_text(content: &str, is_error: bool) -> Cow<'_, str> {
+    match is_error {
+        true => Cow::Owned(format!("ERROR: {content}")),
+        false => Cow::Borrowed(content),
+    }
+}
+
 /// Which call ids a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallIdRule {
     /// Any text of at most 40 characters, the limit of the original Chat Completions service.
     #[default]
     UpTo40,
+    /// Any text of at most 64 characters, the limit of the Responses service.
+    UpTo64,
     /// Letters, digits, `_` and `-`.
     WordCharacters,
     /// Exactly nine letters or digits.
@@ -86,10 +111,10 @@ impl CallIdRule {
     /// The id as this server accepts it: itself where it can be, else a stand-in that depends on
     /// nothing but the id, so that a call and its result agree wherever they stand.
     pub(crate) fn map(self, id: &str) -> Cow<'_, str> {
-        const LONGEST: usize = 40;
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let fits = match self {
-            Self::UpTo40 => id.chars().nth(LONGEST).is_none(),
+            Self::UpTo40 => id.chars().nth(40).is_none(),
+            Self::UpTo64 => id.chars().nth(64).is_none(),
             Self::WordCharacters => id.chars().all(is_word),
             Self::NineAlphanumeric => {
                 id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -102,7 +127,7 @@ impl CallIdRule {
         Cow::Owned(match self {
             Self::NineAlphanumeric => base36(hash, 9),
             // A readable start, and a hash that keeps two ids with the same start apart.
-            Self::UpTo40 | Self::WordCharacters => {
+            Self::UpTo40 | Self::UpTo64 | Self::WordCharacters => {
                 let word: String =
                     id.chars().take(26).map(|c| if is_word(c) { c } else { '_' }).collect();
                 format!("{word}_{}", base36(hash, 13))
@@ -154,7 +179,12 @@ mod tests {
 
     #[test]
     fn ids_that_differ_only_at_their_end_stay_apart() {
-        for rule in [CallIdRule::UpTo40, CallIdRule::WordCharacters, CallIdRule::NineAlphanumeric] {
+        for rule in [
+            CallIdRule::UpTo40,
+            CallIdRule::UpTo64,
+            CallIdRule::WordCharacters,
+            CallIdRule::NineAlphanumeric,
+        ] {
             let start = "a.".repeat(40);
             assert_ne!(rule.map(&format!("{start}1")), rule.map(&format!("{start}2")));
         }

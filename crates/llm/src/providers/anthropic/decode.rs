@@ -16,7 +16,7 @@ use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
 use crate::providers::held::Held;
-use crate::providers::loose::{Count, JsonText, Object, Text, mend_surrogates};
+use crate::providers::loose::{Count, JsonText, Object, Text, read_event, read_part};
 use crate::sse::SseFrame;
 use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent, Usage};
@@ -189,16 +189,9 @@ impl StreamState {
         if !frame.data.trim_start().starts_with('{') {
             return Ok(());
         }
-        match serde_json::from_str(frame.data) {
-            Ok(event) => self.apply(event, frame.data, out),
-            Err(error) => {
-                let mended = mend_surrogates(frame.data)
-                    .ok_or_else(|| fault::unreadable(frame.data, &error))?;
-                let event = serde_json::from_str(&mended)
-                    .map_err(|error| fault::unreadable(frame.data, &error))?;
-                self.apply(event, &mended, out)
-            }
-        }
+        let mut mended = String::new();
+        let (event, json) = read_event(frame.data, &mut mended)?;
+        self.apply(event, json, out)
     }
 
     /// Ends the stream and emits `Finish` unless the server's own end mark did.
@@ -262,8 +255,7 @@ impl StreamState {
         if self.open.contains_key(&index) {
             return Err(refuse(format!("block {index} started twice")));
         }
-        let start: Block<'_> = serde_json::from_str(raw.get())
-            .map_err(|error| fault::unreadable(raw.get(), &error))?;
+        let start: Block<'_> = read_part(raw)?;
         let block = self.next_block;
         self.next_block += 1;
         let open = match start.kind.as_str() {
@@ -277,14 +269,14 @@ impl StreamState {
                 Open::Reasoning { block, signature: start.signature.as_str().to_owned() }
             }
             "redacted_thinking" => {
-                let meta = meta(Value::Object(whole_block(raw)?));
+                let meta = meta(read_part(raw)?);
                 out.push(StreamEvent::ReasoningDone { block, meta: Some(meta) });
                 return Ok(());
             }
             "tool_use" => self.call_start(block, &start, out)?,
             _ => {
                 self.held.add(raw.get().len())?;
-                Open::Opaque { block, fields: whole_block(raw)?, input: String::new() }
+                Open::Opaque { block, fields: read_part(raw)?, input: String::new() }
             }
         };
         self.open.insert(index, open);
@@ -450,13 +442,9 @@ fn opaque_delta(
 }
 
 fn citation(delta: &Delta<'_>, held: &mut Held) -> Result<Option<Value>, LlmError> {
-    let Some(raw) = delta.citation.map(RawValue::get) else { return Ok(None) };
-    held.add(raw.len())?;
-    serde_json::from_str(raw).map(Some).map_err(|error| fault::unreadable(raw, &error))
-}
-
-fn whole_block(raw: &RawValue) -> Result<Map<String, Value>, LlmError> {
-    serde_json::from_str(raw.get()).map_err(|error| fault::unreadable(raw.get(), &error))
+    let Some(raw) = delta.citation else { return Ok(None) };
+    held.add(raw.get().len())?;
+    read_part(raw).map(Some)
 }
 
 fn push_text(block: u32, text: Text<'_>, out: &mut Vec<StreamEvent>) {

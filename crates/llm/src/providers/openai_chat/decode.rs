@@ -19,7 +19,7 @@ use self::chunk::{Chunk, Content, Delta};
 use self::reasoning::Reasoning;
 use crate::error::LlmError;
 use crate::providers::fault;
-use crate::providers::loose::mend_surrogates;
+use crate::providers::loose::{is_told, read_event};
 use crate::sse::SseFrame;
 use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent, Usage};
@@ -98,16 +98,9 @@ impl ChatStreamState {
         if !data.starts_with('{') {
             return Ok(());
         }
-        match serde_json::from_str(data) {
-            Ok(chunk) => self.apply(chunk, data, out),
-            Err(error) => {
-                let mended =
-                    mend_surrogates(data).ok_or_else(|| fault::unreadable(data, &error))?;
-                let chunk = serde_json::from_str(&mended)
-                    .map_err(|error| fault::unreadable(data, &error))?;
-                self.apply(chunk, &mended, out)
-            }
-        }
+        let mut mended = String::new();
+        let (chunk, json) = read_event(data, &mut mended)?;
+        self.apply(chunk, json, out)
     }
 
     /// Ends the stream and emits `Finish` unless the server's own end mark did.
@@ -324,11 +317,6 @@ fn ended_by_error(reason: &str) -> LlmError {
         message: format!("the server ended the answer with the reason '{reason}'"),
         status: None,
     }
-}
-
-/// Whether an optional object, list or text says anything.
-fn is_told(raw: &RawValue) -> bool {
-    !matches!(raw.get(), "null" | "false" | "\"\"" | "{}" | "[]")
 }
 
 fn take_number(next: &mut u32) -> u32 {

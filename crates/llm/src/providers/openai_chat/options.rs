@@ -2,6 +2,7 @@
 
 use super::decode::DIALECT;
 use crate::providers::pieces::CallIdRule;
+use crate::providers::servers;
 use crate::types::WireKey;
 
 /// How reasoning goes back to the server that streamed it.
@@ -47,13 +48,7 @@ impl ChatOptions {
     /// Servers of this dialect accept the same fields under different names and refuse each other's,
     /// and a person who only sets a base URL should not have to know.
     pub fn for_base_url(base_url: &str) -> Self {
-        let address = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-        let host = address.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase();
-        let is_below = |domain: &str| {
-            host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        let known = SERVERS.iter().find(|(domain, _)| is_below(domain));
-        known.map_or(Self::COMPATIBLE, |(_, options)| *options)
+        servers::known(SERVERS, base_url).unwrap_or(Self::COMPATIBLE)
     }
 
     /// A compatible server of which nothing else is known.

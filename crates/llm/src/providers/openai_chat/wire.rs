@@ -28,12 +28,7 @@ pub fn to_wire(req: &ChatRequest, options: ChatOptions) -> Value {
 pub fn body(req: &ChatRequest, options: ChatOptions) -> Vec<u8> {
     let lead = system(req).map(|message| Arc::from(pieces::to_json(&message)));
     let piece = |message: &Arc<Message>| {
-        message.wire_bytes(options.key(), |message| {
-            let mut list = pieces::to_json(&wire(message, options));
-            list.pop();
-            list.drain(..1);
-            list
-        })
+        message.wire_bytes(options.key(), |message| pieces::to_json_items(&wire(message, options)))
     };
     let messages = req.messages.iter().map(piece);
     pieces::join_body(&Head::of(req, options), "messages", lead.into_iter().chain(messages))
@@ -182,10 +177,7 @@ fn user_messages(message: &Message, options: ChatOptions) -> Vec<WireMessage<'_>
             messages.push(WireMessage {
                 role: "tool",
                 tool_call_id: Some(id),
-                content: match is_error {
-                    true => text_content(format!("ERROR: {content}")),
-                    false => text_content(content),
-                },
+                content: Content::Text(pieces::result_text(content, *is_error)),
                 ..WireMessage::default()
             });
         }
@@ -228,8 +220,7 @@ fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> Part<'a> {
 }
 
 fn image_part<'a>(image: &ImageData) -> Part<'a> {
-    let url = format!("data:{};base64,{}", image.media_type, image.data);
-    Part::ImageUrl { image_url: ImageUrl { url } }
+    Part::ImageUrl { image_url: ImageUrl { url: pieces::data_url(image) } }
 }
 
 fn assistant_message(message: &Message, options: ChatOptions) -> WireMessage<'_> {

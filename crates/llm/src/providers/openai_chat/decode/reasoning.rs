@@ -8,9 +8,8 @@ use serde_json::{Map, Value};
 
 use super::DIALECT;
 use crate::error::LlmError;
-use crate::providers::fault;
 use crate::providers::held::Held;
-use crate::providers::loose::{Count, List, Object, Text};
+use crate::providers::loose::{Count, List, Object, Text, read_part};
 use crate::stream::StreamEvent;
 use crate::types::ProviderMeta;
 
@@ -84,7 +83,7 @@ impl Reasoning {
 
     /// The text of `reasoning_details`, for servers that put it nowhere else.
     pub(super) fn text_of(raw: &RawValue) -> Result<String, LlmError> {
-        let pieces: List<Object<Piece<'_>>> = read(raw)?;
+        let pieces: List<Object<Piece<'_>>> = read_part(raw)?;
         let text = |piece: &Piece<'_>| {
             piece.text.non_empty().or(piece.summary.non_empty()).map(str::to_owned)
         };
@@ -96,12 +95,12 @@ impl Reasoning {
     /// Pieces of one entry have the same index and type: their text is joined, their other fields
     /// (a signature comes in the last piece) are taken over.
     pub(super) fn add_details(&mut self, raw: &RawValue) -> Result<(), LlmError> {
-        let entries: List<&RawValue> = read(raw)?;
+        let entries: List<&RawValue> = read_part(raw)?;
         let owner = self.blocks.len().saturating_sub(1);
         for entry in entries.0 {
             self.held.add(entry.get().len())?;
-            let Object(Some(piece)) = read::<Object<Piece<'_>>>(entry)? else { continue };
-            let fields: Map<String, Value> = read(entry)?;
+            let Object(Some(piece)) = read_part::<Object<Piece<'_>>>(entry)? else { continue };
+            let fields: Map<String, Value> = read_part(entry)?;
             let joined = match piece.kind.as_str() {
                 "reasoning.text" => Joined::Text,
                 "reasoning.summary" => Joined::Summary,
@@ -162,8 +161,4 @@ fn join(entry: &mut Map<String, Value>, piece: Map<String, Value>, joined: Joine
             }
         }
     }
-}
-
-fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, LlmError> {
-    serde_json::from_str(raw.get()).map_err(|error| fault::unreadable(raw.get(), &error))
 }

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::providers::counts::uncached;
 use crate::providers::loose::{Count, Object};
 use crate::stream::Usage;
 
@@ -62,12 +63,6 @@ impl Counts {
         };
         (usage != Usage::default()).then_some(usage)
     }
-}
-
-fn uncached(prompt: u64, cache_read: Option<u64>, cache_write: Option<u64>) -> u64 {
-    let (read, write) = (cache_read.unwrap_or(0), cache_write.unwrap_or(0));
-    // More cached than prompt tokens: this server counts cached input apart (Grok on Azure).
-    if read > prompt { prompt } else { (prompt - read).saturating_sub(write) }
 }
 
 fn output(

@@ -40,6 +40,28 @@ fn a_regular_file_as_input_is_read_whole() {
 }
 
 #[test]
+fn a_socket_as_input_is_read_to_its_end() {
+    let (home, model) = (Home::new(), Model::new([Answer::text("ok")]));
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut command = home.anvil_with(&model);
+    command.args(["-p", "x"]).stdin(std::os::fd::OwnedFd::from(theirs));
+    let running = Running::start(&mut command);
+    drop(command);
+    ours.write_all(b"through a socket").unwrap();
+    drop(ours);
+    running.finish().assert_code(0);
+    assert!(model.last_user_text().contains("through a socket"));
+}
+
+#[test]
+fn a_pipe_that_only_anvil_itself_could_write_to_is_given_up() {
+    let (home, model) = (Home::new(), Model::new([Answer::text("ok")]));
+    let ran = run(&mut home.shell("mkfifo fifo && anvil -p x 0<>fifo", &model));
+    ran.assert_code(0);
+    assert!(ran.err.contains("stayed silent"), "{ran:?}");
+}
+
+#[test]
 fn no_stdin_leaves_the_pipe_alone() {
     let (home, model) = (Home::new(), Model::new([Answer::text("ok")]));
     let mut command = home.anvil_with(&model);

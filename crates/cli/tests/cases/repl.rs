@@ -70,7 +70,9 @@ struct Step {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {
+    #[serde(alias = "exit")]
     status: Option<i32>,
+    #[serde(alias = "exit_any")]
     status_any: Option<Vec<i32>>,
     #[serde(default)]
     exit_nonzero: bool,
@@ -79,7 +81,13 @@ struct Expect {
     #[serde(default)]
     stdout_contains: Vec<String>,
     #[serde(default)]
+    stdout_excludes: Vec<String>,
+    #[serde(default)]
     stdout_excludes_hex: Vec<String>,
+    #[serde(default)]
+    stderr_contains: Vec<String>,
+    #[serde(default)]
+    stderr_empty: bool,
     #[serde(default)]
     stderr_excludes: Vec<String>,
     #[serde(default)]
@@ -114,8 +122,8 @@ pub(crate) fn run(folder: &Path) -> Report {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let value: Value = serde_json::from_str(line).unwrap();
         let id = value["id"].as_str().unwrap().to_owned();
-        if value["how"] == "pty" {
-            report.uncovered.push(format!("{id}: on a terminal"));
+        if serde_json::from_value::<How>(value["how"].clone()).is_err() {
+            report.uncovered.push(format!("{id}: run as {}", value["how"]));
             continue;
         }
         if let Some((_, why)) = PENDING.iter().find(|(pending, _)| *pending == id) {
@@ -163,7 +171,7 @@ fn start(row: &Row, home: &Home, model: &Model) -> Ran {
     let mut command = command(row, home, model);
     for (name, value) in &row.env {
         match value {
-            Some(value) => command.env(name, value),
+            Some(value) => command.env(name, expand(value, home)),
             None => command.env_remove(name),
         };
         // The row is about where a home is found, so none is given beside it.
@@ -179,7 +187,7 @@ fn start(row: &Row, home: &Home, model: &Model) -> Ran {
     let mut running = Running::start(&mut command);
     let mut stdin = running.child.stdin.take();
     let keep = row.stdin_keep_open.then(|| stdin.take());
-    let input = row.stdin.clone().unwrap_or_default();
+    let input = expand(row.stdin.as_deref().unwrap_or_default(), home);
     let repeat = row.stdin_repeat.as_ref().map(|repeat| (repeat.text.clone(), repeat.times));
     std::thread::spawn(move || {
         let Some(mut stdin) = stdin else { return };
@@ -199,7 +207,7 @@ fn start(row: &Row, home: &Home, model: &Model) -> Ran {
 }
 
 fn command(row: &Row, home: &Home, model: &Model) -> Command {
-    let argv: Vec<String> = row.argv.iter().map(|word| expand(word)).collect();
+    let argv: Vec<String> = row.argv.iter().map(|word| expand(word, home)).collect();
     match row.how {
         How::Shell => {
             assert_eq!(argv[..2], ["sh", "-c"], "{}", row.id);
@@ -218,13 +226,26 @@ fn command(row: &Row, home: &Home, model: &Model) -> Command {
     }
 }
 
-/// `{REPEAT:n:s}` is s, n times.
-fn expand(word: &str) -> String {
-    let Some(inner) = word.strip_prefix("{REPEAT:").and_then(|rest| rest.strip_suffix('}')) else {
-        return word.to_owned();
-    };
-    let (times, text) = inner.split_once(':').unwrap();
-    text.repeat(times.parse().unwrap())
+/// Fills in `{REPEAT:n:s}` (s, n times), `{ABS}`, `{HOME}` and `{DATA}`. Any other placeholder is one
+/// that this adapter would have to learn.
+fn expand(text: &str, home: &Home) -> String {
+    let mut text = text
+        .replace("{ABS}", home.work().to_str().unwrap())
+        .replace("{HOME}", home.home().to_str().unwrap())
+        .replace("{DATA}", home.data().to_str().unwrap());
+    while let Some(start) = text.find("{REPEAT:") {
+        let end = start + text[start..].find('}').unwrap();
+        let (times, part) = text[start + "{REPEAT:".len()..end].split_once(':').unwrap();
+        let repeated = part.repeat(times.parse().unwrap());
+        text.replace_range(start..=end, &repeated);
+    }
+    let unknown = text.match_indices('{').find_map(|(at, _)| {
+        let name = text[at + 1..].split('}').next()?;
+        (name.len() > 2 && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
+            .then_some(name)
+    });
+    assert!(unknown.is_none(), "the placeholder {unknown:?} is not known");
+    text
 }
 
 fn base64(text: &str) -> Vec<u8> {
@@ -275,6 +296,13 @@ fn expect_output(expect: &Expect, ran: &Ran) -> Result<(), String> {
     for part in &expect.stdout_contains {
         need(ran.out.contains(part), || format!("no {part:?} in {ran:?}"))?;
     }
+    for part in &expect.stdout_excludes {
+        need(!ran.out.contains(part), || format!("{part:?} in {ran:?}"))?;
+    }
+    for part in &expect.stderr_contains {
+        need(ran.err.contains(part), || format!("no {part:?} in {ran:?}"))?;
+    }
+    need(!expect.stderr_empty || ran.err.is_empty(), || format!("standard error: {ran:?}"))?;
     for hex in &expect.stdout_excludes_hex {
         let byte = u8::from_str_radix(hex, 16).map_err(|error| error.to_string())?;
         need(!ran.out.bytes().any(|found| found == byte), || format!("{hex} in {ran:?}"))?;

@@ -40,6 +40,10 @@ impl Home {
         self.dir.path().join("work").canonicalize().unwrap()
     }
 
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
     pub fn data(&self) -> PathBuf {
         self.dir.path().join("anvil/data")
     }
@@ -76,7 +80,7 @@ impl Home {
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.dir.path().join("home"))
+            .env("HOME", self.home())
             .env("ANVIL_HOME", self.dir.path().join("anvil"))
             // Nothing listens there: a run without a key must not find a server of this machine.
             .env("OLLAMA_HOST", "127.0.0.1:1")

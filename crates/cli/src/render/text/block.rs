@@ -26,43 +26,48 @@ impl Kind {
     }
 }
 
-/// The lines of `text` in their visible form, at most `most` of at most `width` columns, and one more
-/// that says what is missing.
+/// The lines of `text` in their visible form, each of at most `width` columns, at most `most` of them,
+/// and one more that says how many are missing.
+///
+/// Of a diff the head is kept. Of everything else the tail is kept as well: errors open an output and
+/// summaries close it.
 pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<(Paint, String)> {
     let text = sanitize::visible(text.trim_end()).replace('\t', "    ");
     if text.is_empty() {
         return vec![(Paint::Dim, "(nothing)".to_owned())];
     }
+    let mut laid = all_lines(&text, width, kind);
+    if laid.len() > most {
+        let head = match kind {
+            Kind::Diff => most,
+            Kind::Plain(_) => most.div_ceil(2),
+        };
+        let tail = laid.split_off(laid.len() - (most - head));
+        let missing = laid.len() - head;
+        laid.truncate(head);
+        laid.push(note(&format!("… {missing} more lines"), width));
+        laid.extend(tail);
+    }
+    laid
+}
+
+fn all_lines(text: &str, width: usize, kind: Kind) -> Vec<(Paint, String)> {
     let mut laid = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        if laid.len() >= most {
-            laid.push(note(&format!("… {} more lines", lines.count() + 1), width));
-            return laid;
-        }
-        if line.trim().is_empty() {
-            let mut blank = 1;
-            while lines.next_if(|line| line.trim().is_empty()).is_some() {
-                blank += 1;
-            }
-            if blank > BLANK_LINES {
-                laid.push(note(&format!("({blank} blank lines)"), width));
-            } else {
-                laid.extend((0..blank).map(|_| (Paint::Plain, String::new())));
-            }
+        if !line.trim().is_empty() {
+            let paint = kind.paint(line);
+            laid.extend(wrap(line, width).into_iter().map(|piece| (paint, piece.to_owned())));
             continue;
         }
-        let paint = kind.paint(line);
-        let pieces = wrap(line, width);
-        let room = most - laid.len();
-        laid.extend(pieces.iter().take(room).map(|piece| (paint, (*piece).to_owned())));
-        if pieces.len() > room {
-            let more = match lines.count() {
-                0 => "… the line goes on".to_owned(),
-                more => format!("… the line goes on, then {more} more lines"),
-            };
-            laid.push(note(&more, width));
-            return laid;
+        let mut blank = 1;
+        while lines.next_if(|line| line.trim().is_empty()).is_some() {
+            blank += 1;
+        }
+        if blank > BLANK_LINES {
+            laid.push(note(&format!("({blank} blank lines)"), width));
+        } else {
+            laid.extend((0..blank).map(|_| (Paint::Plain, String::new())));
         }
     }
     laid
@@ -84,14 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
-        check("a\nb\nc", 9, 3, &["a", "b", "c"]);
-        check("a\nb\nc\nd", 40, 2, &["a", "b", "… 2 more lines"]);
-        let (long, width) = ("x".repeat(100), 40);
-        let part = "x".repeat(width);
-        check(&long, width, 2, &[&part, &part, "… the line goes on"]);
-        check(&format!("{long}\nc"), width, 1, &[&part, "… the line goes on, then 1 more lines"]);
-        check(" \n", 5, 5, &["(nothing)"]);
+    fn head_and_tail_of_an_output_are_kept_and_what_is_missing_is_counted() {
+        check("a\nb\nc", 40, 3, &["a", "b", "c"]);
+        check("a\nb\nc\nd\ne", 40, 2, &["a", "… 3 more lines", "e"]);
+        check("a\nb\nc\nd\ne", 40, 3, &["a", "b", "… 2 more lines", "e"]);
+        check(&"x".repeat(170), 40, 1, &[&"x".repeat(40), "… 4 more lines"]);
+        check(" \n", 40, 5, &["(nothing)"]);
+    }
+
+    #[test]
+    fn of_a_diff_the_head_is_kept() {
+        let laid = lay_out("@@ 1\n+a\n-b\n c", 40, 2, Kind::Diff);
+        let want = [(Paint::Cyan, "@@ 1"), (Paint::Green, "+a"), (Paint::Dim, "… 2 more lines")];
+        assert_eq!(laid, want.map(|(paint, line)| (paint, line.to_owned())));
     }
 
     #[test]

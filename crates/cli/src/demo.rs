@@ -50,10 +50,13 @@ const PROMPT: &str =
     "The test of this project fails. Find out why, repair it, and show that it passes.";
 
 const CLOSING: &str = "\
-What was real: the agent loop, the tools, the commands, the files, and the test that anvil itself
-ran again just now. What was scripted: the model's words and calls, which are stored in the program.
-To work with a real model, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, and run `anvil`
-in your project, or `anvil -p \"what to do\"` for a single task.
+What was real: the agent loop, the tools, the commands, the files, and the
+test, which anvil itself ran again just now.
+What was scripted: the model's words and calls; they are stored in the program.
+
+To work with a real model, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start
+Ollama. Then run `anvil` in your project, or `anvil -p \"what to do\"` for a
+single task.
 ";
 
 /// Longest time for the test that decides.

@@ -166,12 +166,20 @@ pub fn spawn(spec: Spec) -> Result<Supervised, SpawnError> {
     let pipes = Pipes::new().map_err(refused)?;
     let exit = Exit::listen().map_err(refused)?;
     let mark = Mark::new(&spec.env);
-    let leader = start::start(&spec, &mark, &pipes)?;
-    let id = leader.as_raw_nonzero().get().unsigned_abs();
+    let family = Family::found(mark, |mark| start::start(&spec, mark, &pipes))?;
+    let id = family.leader().as_raw_nonzero().get().unsigned_abs();
     let stop = spec.cancel.child_token();
-    let family = Family::new(leader, mark);
-    let owner = Owner::new((leader, exit), family, pipes.readers, spec, stop.clone());
+    let owner = Owner::new(exit, family, pipes.readers, spec, stop.clone());
     Ok(Supervised { owner: tokio::spawn(owner.run()), stop: stop.drop_guard(), id })
+}
+
+/// Says that this program starts child processes through this module only.
+///
+/// Then a child that was not started here is an orphan of one that was, even if it left its session and
+/// lost its environment, so every such child is ended with the last call that it can belong to, and reaped.
+/// For the `main` of a program; a library must not say this about the program around it.
+pub fn claim_orphans() {
+    family::claim_orphans();
 }
 
 /// Sets what holds for this whole process; see the head of this file.

@@ -4,11 +4,18 @@
 //! child of ours: there is nothing to search, one small file lists it. Only our own children are ever
 //! signalled, and their ids cannot be reused before we reap them, so no foreign process can be hit. A
 //! process further down becomes our child when the one above it ends.
+//!
+//! What remains is to tell whose orphan it is, or whether it is one at all and not something that the
+//! program around us has started. Session, group and environment tell, and a limit that is inherited.
+//! A program that starts children through this module only can say so ([`claim_orphans`]); then nothing is
+//! left to doubt.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
@@ -75,21 +82,46 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The family of a child that was just started with `mark` on it.
-    pub(super) fn new(leader: Pid, mark: Mark) -> Self {
-        Self { leader, mark, members: HashSet::new(), asked: HashSet::new() }
+    /// Starts a child with `mark` on it. Nobody takes it for an orphan before it is known as a leader.
+    pub(super) fn found<E>(
+        mark: Mark,
+        start: impl FnOnce(&Mark) -> Result<Pid, E>,
+    ) -> Result<Self, E> {
+        let mut leaders = leaders();
+        let leader = start(&mark)?;
+        leaders.push(leader);
+        Ok(Self { leader, mark, members: HashSet::new(), asked: HashSet::new() })
+    }
+
+    /// The first member.
+    pub(super) fn leader(&self) -> Pid {
+        self.leader
     }
 
     /// The members that run and whose parent is dead, except the leader. Reaps the dead ones.
     pub(super) fn survivors(&self) -> Vec<Pid> {
+        let leaders = leaders();
         let orphans = own_children().unwrap_or_default();
-        orphans
+        if orphans.iter().all(|pid| leaders.contains(pid)) {
+            return Vec::new();
+        }
+        let (mut ours, mut others): (Vec<Pid>, Vec<Pid>) = orphans
             .into_iter()
-            .filter(|pid| *pid != self.leader && self.is_member(*pid))
-            .filter(|pid| {
-                matches!(rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None))
-            })
-            .collect()
+            .filter(|pid| !leaders.contains(pid))
+            .partition(|pid| self.knows(*pid));
+        // Whoever is in a session with a member descends from its leader, who is a member then.
+        let session = |pid: &Pid| rustix::process::getsid(Some(*pid)).ok();
+        let sessions: HashSet<_> = ours.iter().filter_map(session).collect();
+        ours.extend(
+            others.extract_if(.., |pid| session(pid).is_some_and(|id| sessions.contains(&id))),
+        );
+        ours.retain(|pid| runs(*pid));
+        if CLAIMED.load(Ordering::Relaxed) {
+            // Reaped whoever's they were, but ended only when they can be nobody else's.
+            others.retain(|pid| runs(*pid));
+            ours.extend(others.into_iter().filter(|_| leaders.len() <= 1));
+        }
+        ours
     }
 
     /// Notes everything that descends from the leader, or from survivors once it is gone.
@@ -145,13 +177,40 @@ impl Family {
         self.members.len()
     }
 
-    fn is_member(&self, pid: Pid) -> bool {
+    /// Whether there is evidence that a process belongs here.
+    fn knows(&self, pid: Pid) -> bool {
         self.members.contains(&pid)
             || rustix::process::getsid(Some(pid)) == Ok(self.leader)
             || rustix::process::getpgid(Some(pid)) == Ok(self.leader)
             || lock_limit(pid) == Some(self.mark.limit)
             || environment_names(pid, &self.mark.id)
     }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        leaders().retain(|pid| *pid != self.leader);
+    }
+}
+
+/// See [`claim_orphans`].
+static CLAIMED: AtomicBool = AtomicBool::new(false);
+
+/// Declares every child that was not started here an orphan of one that was.
+pub(super) fn claim_orphans() {
+    CLAIMED.store(true, Ordering::Relaxed);
+}
+
+/// The children that some [`Family`] waits for.
+fn leaders() -> MutexGuard<'static, Vec<Pid>> {
+    static LEADERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+    // A list of numbers is whole after any panic.
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a child of ours runs; one that does not is reaped.
+fn runs(pid: Pid) -> bool {
+    matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }
 
 /// The deaths of our children, ours by birth or by adoption.

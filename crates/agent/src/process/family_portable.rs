@@ -37,8 +37,16 @@ pub(super) struct Family {
 }
 
 impl Family {
-    pub(super) fn new(leader: Pid, _mark: Mark) -> Self {
-        Self { leader, ended: false }
+    pub(super) fn found<E>(
+        mark: Mark,
+        start: impl FnOnce(&Mark) -> Result<Pid, E>,
+    ) -> Result<Self, E> {
+        Ok(Self { leader: start(&mark)?, ended: false })
+    }
+
+    /// The first member.
+    pub(super) fn leader(&self) -> Pid {
+        self.leader
     }
 
     /// The group's number when the group has members after its leader has gone.
@@ -95,3 +103,6 @@ impl Deaths {
 
 /// Nothing to do: orphans go to the first process of the system.
 pub(super) fn adopt_orphans() {}
+
+/// Nothing to claim, for the same reason.
+pub(super) fn claim_orphans() {}

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -29,7 +29,6 @@ const LAST_WORDS: usize = 1024 * 1024;
 
 /// Everything one child needs until nothing of it is left.
 pub(super) struct Owner {
-    leader: Pid,
     exit: Exit,
     exited: Option<Status>,
     family: Family,
@@ -62,14 +61,13 @@ struct Watch {
 impl Owner {
     /// The owner of a child that was just started.
     pub(super) fn new(
-        (leader, exit): (Pid, Exit),
+        exit: Exit,
         family: Family,
         [stdout, stderr]: [Receiver; 2],
         spec: Spec,
         stop: CancellationToken,
     ) -> Self {
         Self {
-            leader,
             exit,
             exited: None,
             family,
@@ -86,10 +84,8 @@ impl Owner {
     /// Runs until the child and all that it started has gone, or cannot be ended.
     pub(super) async fn run(mut self) -> Finished {
         let ended = self.until_its_end().await;
-        if ended == Ended::Completed {
-            self.settle().await;
-        }
-        let unended = if self.is_gone() { 0 } else { self.end_all().await };
+        let nothing_left = ended == Ended::Completed && self.settle().await;
+        let unended = if nothing_left { 0 } else { self.end_all().await };
         self.read_last_words();
         self.done = true;
         Finished {
@@ -119,19 +115,21 @@ impl Owner {
         }
     }
 
-    /// Gives what the child left behind a moment to end by itself. Costs nothing when nothing is left.
-    async fn settle(&mut self) {
+    /// Gives what the child left behind a moment to end by itself, and says whether it did. Costs nothing
+    /// when nothing is left.
+    async fn settle(&mut self) -> bool {
         self.read_last_words();
         if self.is_quiet() {
-            return;
+            return true;
         }
         let mut watch = Watch::until(SETTLE);
         watch.hears_stop = true;
         while !self.is_quiet() {
             if matches!(self.next(&mut watch).await, Event::Alarm | Event::Stop) {
-                return;
+                return false;
             }
         }
+        true
     }
 
     /// Asks every process of the family to end, then forces it. Returns how many are left.
@@ -175,13 +173,13 @@ impl Owner {
 
     /// Waits for the next thing to happen; output is already taken in when it returns.
     async fn next(&mut self, watch: &mut Watch) -> Event {
-        let Self { leader, exit, exited, stdout, stderr, output, stop, .. } = self;
+        let Self { exit, exited, family, stdout, stderr, output, stop, .. } = self;
         // The order matters: a flood of output must delay neither a stop nor the end.
         tokio::select! {
             biased;
             () = stop.cancelled(), if watch.hears_stop => Event::Stop,
             () = watch.alarm.as_mut() => Event::Alarm,
-            status = exit.wait(*leader), if exited.is_none() => {
+            status = exit.wait(family.leader()), if exited.is_none() => {
                 *exited = Some(status);
                 Event::Exited
             }

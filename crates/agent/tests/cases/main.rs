@@ -5,14 +5,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be set up fails")]
 
+mod bash;
 mod edit;
 mod fs;
+mod memory;
 mod support;
 
 use std::collections::BTreeMap;
 
 /// The kinds that have a module here.
-const COVERED: &[&str] = &["edit", "fs"];
+const COVERED: &[&str] = &["bash", "edit", "fs"];
 
 #[test]
 fn kinds_that_no_module_covers_are_counted_and_told() {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::process::{User, is_root, own_case, run_alone};
 use super::setup::Step;
+use crate::memory;
 use crate::support::{ensure, rows, run_all, scratch, typed};
 
 #[test]
@@ -343,39 +344,5 @@ impl Expect {
             }
             Some(note) => Err(format!("the adapter does not know the note {note:?}")),
         }
-    }
-}
-
-/// The peak of this process's memory in KiB.
-#[cfg(target_os = "linux")]
-mod memory {
-    use std::fs;
-
-    /// Starts a new peak from what is in use now, and gives that.
-    pub(super) fn reset_peak() -> u64 {
-        fs::write("/proc/self/clear_refs", "5").unwrap();
-        field("VmRSS:")
-    }
-
-    pub(super) fn peak() -> u64 {
-        field("VmHWM:")
-    }
-
-    fn field(name: &str) -> u64 {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod memory {
-    pub(super) fn reset_peak() -> u64 {
-        eprintln!("cases: memory is measured on Linux only; its bounds are NOT checked here");
-        0
-    }
-
-    pub(super) fn peak() -> u64 {
-        0
     }
 }

@@ -177,7 +177,8 @@ pub fn spawn(spec: Spec) -> Result<Supervised, SpawnError> {
 ///
 /// Then a child that was not started here is an orphan of one that was, even if it left its session and
 /// lost its environment, so every such child is ended with the last call that it can belong to, and reaped.
-/// For the `main` of a program; a library must not say this about the program around it.
+/// For the `main` of a program; a library must not say this about the program around it. Without effect
+/// when the program has children from before, as after an `exec` in a shell with background jobs.
 pub fn claim_orphans() {
     family::claim_orphans();
 }

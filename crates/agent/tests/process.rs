@@ -381,6 +381,31 @@ async fn one_call_never_ends_what_another_call_or_the_program_itself_started() {
     assert_eq!(ended.wait().unwrap().code(), Some(7));
 }
 
+/// A background job of a shell that became this program, as `exec anvil` does.
+#[cfg(target_os = "linux")]
+#[test]
+fn children_from_before_are_never_claimed() {
+    const ALONE: &str = "ANVIL_TEST_WITH_A_JOB";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "children_from_before_are_never_claimed";
+        let job = unique_sleep();
+        let exec = format!("{job} >/dev/null & exec \"$0\" --exact {name} --nocapture");
+        let own = std::env::current_exe().unwrap();
+        let output =
+            Command::new("bash").args(["-c", &exec]).arg(own).env(ALONE, &job).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    claim_orphans();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let finished = runtime.block_on(run(shell("true")));
+    assert_eq!((finished.stragglers, finished.unended), (0, 0));
+    let job = running(&std::env::var(ALONE).unwrap());
+    assert_eq!(job.len(), 1, "the job still runs");
+    let id = job[0].split_whitespace().next().unwrap().to_owned();
+    assert!(Command::new("kill").arg(id).status().unwrap().success());
+}
+
 #[cfg(target_os = "linux")]
 struct KillOnDrop(std::process::Child);
 

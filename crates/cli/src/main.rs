@@ -24,6 +24,7 @@ use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    agent::process::claim_orphans();
     let words: Vec<OsString> = std::env::args_os().collect();
     let format = OutputFormat::sniff(&words);
     let exit = match Args::read(words) {

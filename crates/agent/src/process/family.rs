@@ -196,9 +196,11 @@ impl Drop for Family {
 /// See [`claim_orphans`].
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Declares every child that was not started here an orphan of one that was.
+/// Declares every child that was not started here an orphan of one that was, unless there are children
+/// already: a shell can become this program with its background jobs.
 pub(super) fn claim_orphans() {
-    CLAIMED.store(true, Ordering::Relaxed);
+    let is_childless = own_children().is_ok_and(|children| children.is_empty());
+    CLAIMED.store(is_childless, Ordering::Relaxed);
 }
 
 /// The children that some [`Family`] waits for.

@@ -1,4 +1,4 @@
-//! bash: schema and text over [`process`](crate::process).
+//! bash: schema and text over [`process`].
 
 mod plain;
 mod report;

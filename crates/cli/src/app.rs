@@ -69,8 +69,11 @@ impl Environment {
     /// Reads the process's environment. An empty variable counts as unset.
     fn read() -> Self {
         let has_home = var("HOME").is_some() || var("XDG_DATA_HOME").is_some();
-        let (data_dir, config_dir) = match var("ANVIL_HOME").map(PathBuf::from) {
-            Some(home) => (Some(home.join("data")), Some(home.join("config"))),
+        let (data_dir, config_dir) = match var("ANVIL_HOME") {
+            Some(home) => {
+                let home = absolute(PathBuf::from(home));
+                (Some(home.join("data")), Some(home.join("config")))
+            }
             None => {
                 let own = |dir: PathBuf| dir.join("anvil");
                 let data_dir = dirs::data_dir().filter(|_| has_home).map(own);
@@ -92,6 +95,11 @@ impl Environment {
             is_plain: var("NO_COLOR").is_some() || var("TERM").as_deref() == Some("dumb"),
         }
     }
+}
+
+/// The path as seen from the folder anvil was started in, whatever becomes of that folder.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 fn var(name: &str) -> Option<String> {

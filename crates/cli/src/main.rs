@@ -52,8 +52,10 @@ fn not_run(error: &clap::Error, format: OutputFormat) -> Exit {
     headless::never_began(&StartError::Usage(line.to_owned()), format, &app::new_session_id())
 }
 
-/// Writes to standard error; whoever closed it does not want to know.
+/// Writes to standard error; whoever closed it does not want to know. What servers and arguments put
+/// into a message is made visible.
 fn complain(text: &str) {
+    let text = agent::sanitize::visible(text);
     let mut err = std::io::stderr();
     if let Err(error) = err.write_all(text.as_bytes()).and_then(|()| err.flush()) {
         tracing::debug!(%error, "standard error takes nothing");

@@ -38,16 +38,18 @@ impl Ui {
         let screen = Screen { renderer, signals, failure: None };
         std::thread::Builder::new().name("screen".into()).spawn(move || {
             let result = runtime.block_on(screen.run(events, questions, &shown));
-            // The program may have stopped waiting, after a second signal for instance.
-            end.send(result).unwrap_or_default();
+            if end.send(result).is_err() {
+                tracing::debug!("nobody waits for the screen any more");
+            }
         })?;
         Ok(Self { ended, turns })
     }
 
     /// Waits until the end of the `count`th turn has been shown, or the thread has ended.
     pub(crate) async fn shown(&mut self, count: u64) {
-        // An error means that the thread has ended: nothing is left to wait for.
-        self.turns.wait_for(|shown| *shown >= count).await.map(drop).unwrap_or_default();
+        if self.turns.wait_for(|shown| *shown >= count).await.is_err() {
+            tracing::debug!("the screen ended before the turn's end was shown");
+        }
     }
 
     /// Waits for the thread's end, when all is written and flushed.

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use agent::sanitize;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, DefaultEditor};
@@ -50,8 +51,10 @@ impl Editor {
             terminal::take_suspension();
             let mut lines = Lines::open(history);
             while let Some((say, reply)) = inbox.blocking_recv() {
-                // Nobody waits any more when the program ends with the prompt on the screen.
-                reply.send(lines.read(&say)).map_or_else(drop, drop);
+                if reply.send(lines.read(&say)).is_err() {
+                    // The program is ending.
+                    return;
+                }
             }
         })?;
         Ok(Self { requests })
@@ -85,7 +88,7 @@ impl Lines {
     }
 
     fn read(&mut self, say: &str) -> Input {
-        let mut stdout = io::stdout();
+        let (say, mut stdout) = (sanitize::visible(say), io::stdout());
         if let Err(error) = stdout.write_all(say.as_bytes()).and_then(|()| stdout.flush()) {
             return Input::Failed(error.to_string());
         }

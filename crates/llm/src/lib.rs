@@ -12,6 +12,7 @@ pub mod http;
 pub mod integrity;
 pub mod provider;
 pub mod providers;
+pub mod schema;
 pub mod sse;
 pub mod stream;
 #[cfg(feature = "testing")]

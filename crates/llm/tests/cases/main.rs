@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod decoding;
 mod http;
+mod schema;
 #[path = "../server/mod.rs"]
 mod server;
 mod sse;
@@ -23,6 +24,11 @@ fn every_answer_that_is_no_stream_is_judged_as_its_case_says() {
 }
 
 #[test]
+fn every_schema_of_a_tool_reaches_a_target_or_is_refused_with_its_place() {
+    support::check_kind("schema", schema::run);
+}
+
+#[test]
 fn kinds_without_an_adapter_are_named() {
-    support::name_uncovered_kinds(&["sse", "http"]);
+    support::name_uncovered_kinds(&["sse", "http", "schema"]);
 }

@@ -1,0 +1,103 @@
+//! Fits the schema of a tool's arguments to what a target takes, or refuses it with the place; pure.
+//!
+//! A target that takes JSON Schema gets the schema as it is. One that takes only a subset gets an
+//! equal schema in that subset; what has no equal there is refused, because a schema that quietly
+//! says less makes the model send arguments that the tool then refuses.
+
+mod limited;
+mod refs;
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+/// What a target takes as the schema of a tool's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SchemaDialect {
+    /// JSON Schema.
+    #[default]
+    Full,
+    /// The subset that older Gemini targets take, after OpenAPI 3.0: one type a place with `nullable`
+    /// beside it, enumerations of strings, no references, no unions.
+    Limited,
+}
+
+/// Why a target cannot take a schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its schema cannot be sent: {} {reason}", place(path))]
+pub struct SchemaError {
+    /// The place as a JSON pointer into the schema, references followed; empty for the root.
+    pub path: String,
+    /// What is wrong there, as the end of a sentence about the place.
+    pub reason: String,
+}
+
+impl SchemaError {
+    fn new(path: &str, reason: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+fn place(path: &str) -> &str {
+    if path.is_empty() { "the root" } else { path }
+}
+
+/// The schema as a target of this dialect takes it.
+///
+/// Arguments are always an object, so a root that leaves its type or its properties open gets them:
+/// servers refuse a root without them.
+///
+/// # Errors
+/// Where and why the dialect has no equal schema.
+pub fn compile(schema: &Value, dialect: SchemaDialect) -> Result<Cow<'_, Value>, SchemaError> {
+    let Some(fields) = schema.as_object() else {
+        return Err(SchemaError::new("", "is no object"));
+    };
+    if !may_be_object(fields) {
+        return Err(SchemaError::new("", "does not describe an object"));
+    }
+    let schema = match object_root(fields) {
+        Some(root) => Cow::Owned(root),
+        None => Cow::Borrowed(schema),
+    };
+    match dialect {
+        SchemaDialect::Full => Ok(schema),
+        SchemaDialect::Limited => limited::compile(&schema).map(Cow::Owned),
+    }
+}
+
+fn may_be_object(root: &Map<String, Value>) -> bool {
+    match root.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        _ => true,
+    }
+}
+
+/// The root with the type and the properties that it leaves open; `None` when it says enough.
+fn object_root(root: &Map<String, Value>) -> Option<Value> {
+    // These say elsewhere what the root is.
+    const ELSEWHERE: &[&str] =
+        &["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"];
+    let told = |field: &str| root.get(field).is_some_and(|value| !value.is_null());
+    let elsewhere = ELSEWHERE.iter().any(|field| told(field));
+    // A null is sound nowhere; an absent field only where another one stands in for it.
+    let lacks = |field: &str| !told(field) && (!elsewhere || root.contains_key(field));
+    let (lacks_type, lacks_properties) = (lacks("type"), lacks("properties"));
+    if !lacks_type && !lacks_properties {
+        return None;
+    }
+    let mut fixed = Map::new();
+    if lacks_type {
+        fixed.insert("type".to_owned(), json!("object"));
+    }
+    let kept = root.iter().filter(|(name, _)| !lacks(name));
+    fixed.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+    if lacks_properties {
+        fixed.insert("properties".to_owned(), json!({}));
+    }
+    Some(Value::Object(fixed))
+}
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,8 @@ use crate::types::ProviderMeta;
 pub const DIALECT: &str = "anthropic";
 
 /// One event, with the fields of all kinds. Reading them in one pass borrows the text; an enum
-/// tagged by `type` would buffer every event first.
+/// tagged by `type` would buffer every event first. Large parts are boxed: passing them by value
+/// through the layers of a deserializer costs more than the allocation.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -34,13 +35,13 @@ struct Event<'a> {
     #[serde(default)]
     index: Count,
     #[serde(borrow, default)]
-    delta: Object<Delta<'a>>,
+    delta: Object<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(default)]
-    usage: Object<Counts>,
+    usage: Object<Box<Counts>>,
 }
 
 /// The `delta` of `content_block_delta` and of `message_delta`.
@@ -67,7 +68,7 @@ struct Delta<'a> {
 #[derive(Deserialize)]
 struct MessageStart {
     #[serde(default)]
-    usage: Object<Counts>,
+    usage: Object<Box<Counts>>,
 }
 
 /// Token counts; each event tells some of them, null means "not told".
@@ -227,14 +228,14 @@ impl StreamState {
                 let start =
                     event.message.map(RawValue::get).map(serde_json::from_str::<MessageStart>);
                 if let Some(Ok(MessageStart { usage: Object(Some(counts)) })) = start {
-                    out.push(StreamEvent::Usage(counts.into()));
+                    out.push(StreamEvent::Usage((*counts).into()));
                 }
             }
             "message_delta" => {
                 let reason = event.delta.0.and_then(|delta| delta.stop_reason.into_non_empty());
                 self.stop_reason = reason.or(self.stop_reason.take());
                 if let Some(counts) = event.usage.0 {
-                    out.push(StreamEvent::Usage(counts.into()));
+                    out.push(StreamEvent::Usage((*counts).into()));
                 }
             }
             "message_stop" => self.finish(out)?,
@@ -309,7 +310,7 @@ impl StreamState {
     fn delta(
         &mut self,
         index: Count,
-        delta: Object<Delta<'_>>,
+        delta: Object<Box<Delta<'_>>>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
         let Some(index) = index.0 else {

@@ -123,7 +123,7 @@ impl ChatStreamState {
         if let Some(choice) = choices.0 {
             counts = counts.or(choice.usage.0);
             if let Some(delta) = choice.delta.0 {
-                self.delta(delta, out)?;
+                self.delta(*delta, out)?;
             }
             // Neither reason ends the answer: usage, signatures and even text come after them.
             self.finish_reason =
@@ -131,7 +131,7 @@ impl ChatStreamState {
             let native = choice.native_finish_reason.into_non_empty();
             self.native_finish_reason = native.or(self.native_finish_reason.take());
         }
-        self.usage = counts.and_then(usage::Counts::usage).or(self.usage);
+        self.usage = counts.and_then(|counts| counts.usage()).or(self.usage);
         match error {
             Some(error) if is_told(error) => Err(fault::from_json(json)),
             _ => Ok(()),

@@ -1,4 +1,7 @@
 //! The chunks of a Chat Completions stream, as far as they are read; pure.
+//!
+//! Large parts are boxed: passing them by value through the layers of a deserializer costs more than
+//! the allocation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,9 +20,9 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: FirstChoice<'a>,
     #[serde(default)]
-    pub(super) usage: Object<Counts>,
+    pub(super) usage: Object<Box<Counts>>,
     #[serde(default)]
-    pub(super) x_groq: Object<Groq>,
+    pub(super) x_groq: Object<Box<Groq>>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -28,19 +31,19 @@ pub(super) struct Chunk<'a> {
 #[derive(Deserialize)]
 pub(super) struct Groq {
     #[serde(default)]
-    pub(super) usage: Object<Counts>,
+    pub(super) usage: Object<Box<Counts>>,
 }
 
 /// The choice with index 0 (or none told); a client that asks for one choice drops the others.
 #[derive(Default)]
-pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
+pub(super) struct FirstChoice<'a>(pub(super) Option<Box<Choice<'a>>>);
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default)]
     pub(super) index: Count,
     #[serde(borrow, default)]
-    pub(super) delta: Object<Delta<'a>>,
+    pub(super) delta: Object<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
     /// What the server behind a gateway said.
@@ -48,7 +51,7 @@ pub(super) struct Choice<'a> {
     pub(super) native_finish_reason: Text<'a>,
     /// Kimi tells it here.
     #[serde(default)]
-    pub(super) usage: Object<Counts>,
+    pub(super) usage: Object<Box<Counts>>,
 }
 
 #[derive(Deserialize)]
@@ -120,7 +123,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
             skip_object!(FirstChoice(None));
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut first = None;
-                while let Some(choice) = list.next_element::<Object<Choice<'de>>>()? {
+                while let Some(choice) = list.next_element::<Object<Box<Choice<'de>>>>()? {
                     let choice = choice.0.filter(|choice| choice.index.0.unwrap_or(0) == 0);
                     first = first.or(choice);
                 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::tools::tracker::Digest;
 
 /// A workspace `W` with a folder `OUT` beside it.
 struct Scratch {
@@ -94,6 +95,24 @@ fn a_workspace_symlink_pointing_outside_cannot_be_written_through() {
     refused(scratch.write("folder/x/y/new"));
     refused(scratch.write("absent"));
     refused(scratch.read("file"));
+    assert_eq!(fs::read_dir(scratch.base.join("OUT")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_swapped_for_a_link_after_the_check_is_not_followed() {
+    let scratch = Scratch::new();
+    scratch.file("d/secret");
+    let access = scratch.access();
+    let read = access.for_reading(&scratch.workspace, "d/secret").unwrap();
+    let write = access.for_writing(&scratch.workspace, "d/secret").unwrap();
+    let new = access.for_writing(&scratch.workspace, "d/new/file").unwrap();
+    fs::rename(scratch.workspace.join("d"), scratch.workspace.join("e")).unwrap();
+    scratch.link("d", "../OUT");
+    access.read(&read, 1000).unwrap_err();
+    let digest = Digest::of(b"secret");
+    access.replace(&write, b"ours", Expect::Content(digest)).unwrap_err();
+    access.replace(&new, b"ours", Expect::Absent).unwrap_err();
+    assert_eq!(fs::read(scratch.base.join("OUT/secret")).unwrap(), b"secret");
     assert_eq!(fs::read_dir(scratch.base.join("OUT")).unwrap().count(), 1);
 }
 
@@ -271,14 +290,7 @@ fn what_is_not_a_file_is_an_error_at_once_and_never_waits() {
     let scratch = Scratch::new();
     scratch.file("d/x").link("loop-a", "loop-b").link("loop-b", "loop-a");
     let pipe = scratch.workspace.join("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(scratch.workspace.join("s")).unwrap();
     assert!(failed(scratch.read("pipe")).contains("named pipe"));
     assert!(failed(scratch.read("s")).contains("socket"));

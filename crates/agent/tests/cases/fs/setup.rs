@@ -105,10 +105,8 @@ impl Step {
                 fs::hard_link(base.join(target), parent_made(base, path)).unwrap();
             }
             Self::Fifo { path } => {
-                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-                let kind = rustix::fs::FileType::Fifo;
-                rustix::fs::mknodat(rustix::fs::CWD, parent_made(base, path), kind, mode, 0)
-                    .unwrap();
+                let mode = nix::sys::stat::Mode::S_IRWXU;
+                nix::unistd::mkfifo(&parent_made(base, path), mode).unwrap();
             }
             Self::Sparse { path, size } => {
                 fs::File::create(parent_made(base, path)).unwrap().set_len(*size).unwrap();

@@ -1,5 +1,6 @@
 //! Which files nobody gets to see: masks in the words of `.gitignore`. [pure]
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -57,11 +58,10 @@ impl Masks {
 
     /// Whether the path itself or a folder it lies in is masked. `relative` starts at a root.
     pub fn hide(&self, relative: &Path) -> bool {
-        let lower = lower(relative);
-        let path = Path::new(&lower);
+        let path = lower(relative);
         let mut above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
         // What the path is does not matter to a refusal, so a mask of folders hides a file, too.
-        self.0.matched(path, true).is_ignore()
+        self.0.matched(&path, true).is_ignore()
             || above.any(|dir| self.0.matched(dir, true).is_ignore())
     }
 
@@ -71,8 +71,13 @@ impl Masks {
     }
 }
 
-fn lower(path: &Path) -> String {
-    path.to_string_lossy().to_lowercase()
+fn lower(path: &Path) -> Cow<'_, Path> {
+    // Nearly all paths of a walk are in lower case already.
+    let is_lower = |byte: &u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if path.as_os_str().as_encoded_bytes().iter().all(is_lower) {
+        return Cow::Borrowed(path);
+    }
+    Cow::Owned(path.to_string_lossy().to_lowercase().into())
 }
 
 #[cfg(test)]

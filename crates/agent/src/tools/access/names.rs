@@ -1,6 +1,5 @@
 //! Names that carry authority, compared the way the laxest file system would. [pure]
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -11,8 +10,16 @@ pub fn is_git(name: &OsStr) -> bool {
 
 /// `.git` or `.anvil`, when `name` is one of them for some file system.
 pub(super) fn authority(name: &OsStr) -> Option<&'static str> {
+    const HELD: [&str; 2] = [".git", ".anvil"];
+    // Every file of a walk comes by here, so the common case allocates nothing.
+    let bytes = name.as_encoded_bytes();
+    if bytes.is_ascii() {
+        let end =
+            bytes.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |at| at + 1);
+        return HELD.into_iter().find(|held| bytes[..end].eq_ignore_ascii_case(held.as_bytes()));
+    }
     let folded = fold(name);
-    [".git", ".anvil"].into_iter().find(|held| folded == *held)
+    HELD.into_iter().find(|held| folded == *held)
 }
 
 /// Whether `path` is `folder` or lies below it, without regard to letter case.
@@ -25,17 +32,9 @@ pub(super) fn lies_under(path: &Path, folder: &Path) -> bool {
 
 /// A name as a file system sees it that ignores letter case, the invisible characters that HFS+
 /// skips, and the dots and blanks at the end that Windows file systems drop.
-fn fold(name: &OsStr) -> Cow<'_, str> {
-    let name = name.to_string_lossy();
-    let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-    let (lead, rest) = name.split_at(usize::from(name.starts_with('.')));
-    if !rest.is_empty() && rest.bytes().all(plain) {
-        return name;
-    }
-    let visible: String = name.chars().filter(|&c| !is_ignorable(c)).collect();
-    let lower = visible.to_lowercase();
-    let end = lower.trim_end_matches(['.', ' ']).len().max(lead.len());
-    Cow::Owned(lower[..end.min(lower.len())].to_owned())
+fn fold(name: &OsStr) -> String {
+    let visible: String = name.to_string_lossy().chars().filter(|&c| !is_ignorable(c)).collect();
+    visible.to_lowercase().trim_end_matches(['.', ' ']).to_owned()
 }
 
 /// Characters that HFS+ leaves out when it compares names (Apple TN1150).

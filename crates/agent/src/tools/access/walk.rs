@@ -53,6 +53,11 @@ impl Walked {
         self.entry.path()
     }
 
+    /// Its path from the start of the walk on.
+    pub(crate) fn relative_to(&self, start: &Path) -> &Path {
+        rest(self.entry.path(), start)
+    }
+
     /// Whether it is a symlink, whatever to.
     pub(crate) fn is_link(&self) -> bool {
         self.kind.is_symlink()
@@ -200,12 +205,20 @@ impl Filter {
             self.reached_start.store(true, Ordering::Relaxed);
         }
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if self.masks.hide_entry(below(path, &self.root), is_dir) {
+        if self.masks.hide_entry(rest(path, &self.root), is_dir) {
             self.masked.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         true
     }
+}
+
+/// What follows a folder's path in the path of something in it. Walks join paths in one way only, so
+/// the bytes can be cut off without looking at the parts, for which there is a call per file.
+fn rest<'p>(path: &'p Path, folder: &Path) -> &'p Path {
+    let bytes = path.as_os_str().as_bytes();
+    let rest = bytes.strip_prefix(folder.as_os_str().as_bytes()).unwrap_or(bytes);
+    Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)))
 }
 
 /// Whether one path is the other or a folder around it. Compares bytes, once per file of a walk.

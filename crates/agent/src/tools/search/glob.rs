@@ -89,7 +89,7 @@ fn glob(
         let mut batch = Batch { found: Found::default(), search: &search };
         let (start, search) = (start.real(), &search);
         move |file: &Walked| {
-            let relative = file.real().strip_prefix(start).unwrap_or(file.real());
+            let relative = file.relative_to(start);
             if search.pattern.is_match(relative) && !is_dead_link(access, file) {
                 batch.found.add(file);
             } else if search.is_shallow && search.deep.is_match(relative) {

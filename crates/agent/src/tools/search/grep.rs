@@ -195,7 +195,7 @@ impl Search<'_> {
     }
 
     fn visit(&self, searcher: &mut Searcher, start: &Path, file: &Walked) {
-        let relative = file.real().strip_prefix(start).unwrap_or(file.real());
+        let relative = file.relative_to(start);
         if file.is_link() || self.filter.as_ref().is_some_and(|filter| !filter.admits(relative)) {
             return;
         }

@@ -45,6 +45,21 @@ fn odd_value() -> impl Strategy<Value = Value> {
             "🚀",
             "reasoning.text",
             "reasoning.encrypted",
+            "message",
+            "reasoning",
+            "function_call",
+            "web_search_call",
+            "max_output_tokens",
+            "completed",
+            "incomplete",
+            "failed",
+            "response.completed",
+            "response.incomplete",
+            "response.output_text.delta",
+            "response.refusal.delta",
+            "response.function_call_arguments.delta",
+            "response.output_item.added",
+            "response.output_item.done",
         ])
         .prop_map(Value::from),
     ];
@@ -92,6 +107,16 @@ fn field_name() -> impl Strategy<Value = String> {
         "code",
         "summary",
         "prompt_tokens",
+        "output_index",
+        "content_index",
+        "summary_index",
+        "item_id",
+        "item",
+        "call_id",
+        "phase",
+        "response",
+        "status",
+        "incomplete_details",
     ])
     .prop_map(str::to_owned)
 }
@@ -136,6 +161,39 @@ fn chat_event() -> impl Strategy<Value = Value> {
         Just(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})),
         odd_value(),
     ];
+    (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
+}
+
+/// Items of number n and deltas for them are of the same kind, unless a field is replaced.
+fn responses_event() -> impl Strategy<Value = Value> {
+    const KINDS: [(&str, &[&str]); 4] = [
+        ("message", &["output_text", "refusal"]),
+        ("reasoning", &["reasoning_summary_text", "reasoning_text"]),
+        ("function_call", &["function_call_arguments"]),
+        ("web_search_call", &["web_search_call"]),
+    ];
+    let name = || prop::option::of(select(vec!["a", "b", ""]));
+    let step = (0..8_usize, select(vec!["added", "done", "done"]), name(), name());
+    let item = step.prop_map(|(index, step, id, call_id)| {
+        json!({
+            "type": format!("response.output_item.{step}"), "output_index": index,
+            "item": {"type": KINDS[index % 4].0, "id": id, "call_id": call_id, "name": "f",
+                     "arguments": "{}", "phase": "commentary", "summary": [{"text": "s"}],
+                     "content": [{"type": "output_text", "text": "t"}]},
+        })
+    });
+    let delta = (0..8_usize, any::<prop::sample::Index>(), name(), 0..2).prop_map(
+        |(index, kind, id, part)| {
+            let kind = kind.get(KINDS[index % 4].1);
+            json!({
+                "type": format!("response.{kind}.delta"), "output_index": index, "item_id": id,
+                "content_index": part, "summary_index": part, "delta": "d",
+            })
+        },
+    );
+    let end = select(vec!["completed", "incomplete", "failed"])
+        .prop_map(|end| json!({"type": format!("response.{end}"), "response": {}}));
+    let sound = prop_oneof![4 => item, 4 => delta, 1 => end, 1 => odd_value()];
     (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
 }
 
@@ -194,6 +252,14 @@ proptest! {
     }
 
     #[test]
+    fn any_stream_of_responses_events_is_decoded_or_refused(
+        body in stream(responses_event()),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        check(Dialect::OpenAiResponses, &body, cut)?;
+    }
+
+    #[test]
     fn arbitrary_bytes_never_panic(
         body in prop::collection::vec(any::<u8>(), 0..512),
         cut in any::<prop::sample::Index>(),
@@ -203,5 +269,6 @@ proptest! {
         framed.extend(b"\n\n");
         check(Dialect::Anthropic, &framed, cut)?;
         check(Dialect::OpenAiChat, &framed, cut)?;
+        check(Dialect::OpenAiResponses, &framed, cut)?;
     }
 }

@@ -9,6 +9,7 @@ use llm::providers::openai_chat::{
     self,
     options::{ChatOptions, ReasoningReplay},
 };
+use llm::providers::openai_responses::{self, options::ResponsesOptions};
 use llm::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, Tail, ToolSpec,
     TranscriptChecker, validate_transcript,
@@ -51,9 +52,17 @@ fn meta() -> impl Strategy<Value = ProviderMeta> {
         Just(json!({"citations": [{"type": "page_location"}]})),
         Just(json!({"field": "reasoning_content"})),
         Just(json!({"field": "reasoning", "reasoning_details": [{"index": 0}]})),
+        "[a-c]".prop_map(|id| json!({"type": "reasoning", "id": id, "summary": []})),
+        "(msg|fc)_[a-c]".prop_map(|id| json!({"id": id, "phase": "commentary"})),
+        "msg_[a-c]".prop_map(|id| json!({"id": id, "refusal": true})),
         value(),
     ];
-    let provider = prop_oneof![Just("anthropic"), Just("openai-chat"), Just("gemini")];
+    let provider = prop_oneof![
+        Just("anthropic"),
+        Just("openai-chat"),
+        Just("openai-responses"),
+        Just("gemini")
+    ];
     (provider, data).prop_map(|(provider, data)| ProviderMeta { provider: provider.into(), data })
 }
 
@@ -136,7 +145,23 @@ prop_compose! {
     }
 }
 
-fn options() -> impl Strategy<Value = ChatOptions> {
+/// What differs between servers, for the dialects that have options.
+#[derive(Debug, Clone, Copy)]
+struct Options {
+    chat: ChatOptions,
+    responses: ResponsesOptions,
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    (chat_options(), any::<bool>(), any::<bool>()).prop_map(
+        |(chat, without_obfuscation, calls_last)| Options {
+            chat,
+            responses: ResponsesOptions { without_obfuscation, calls_last },
+        },
+    )
+}
+
+fn chat_options() -> impl Strategy<Value = ChatOptions> {
     let reasoning = prop_oneof![
         Just(ReasoningReplay::None),
         Just(ReasoningReplay::AsReceived),
@@ -146,6 +171,7 @@ fn options() -> impl Strategy<Value = ChatOptions> {
     ];
     let ids = prop_oneof![
         Just(CallIdRule::UpTo40),
+        Just(CallIdRule::UpTo64),
         Just(CallIdRule::WordCharacters),
         Just(CallIdRule::NineAlphanumeric)
     ];
@@ -155,13 +181,16 @@ fn options() -> impl Strategy<Value = ChatOptions> {
 }
 
 /// The bytes say exactly what the value says, and waste no memory.
-fn check(req: &ChatRequest, options: ChatOptions) -> Result<(), TestCaseError> {
+fn check(req: &ChatRequest, options: Options) -> Result<(), TestCaseError> {
     let body = anthropic::wire::body(req);
     prop_assert_eq!(body.capacity(), body.len());
     prop_assert_eq!(parse(&body), anthropic::wire::to_wire(req));
-    let body = openai_chat::wire::body(req, options);
+    let body = openai_chat::wire::body(req, options.chat);
     prop_assert_eq!(body.capacity(), body.len());
-    prop_assert_eq!(parse(&body), openai_chat::wire::to_wire(req, options));
+    prop_assert_eq!(parse(&body), openai_chat::wire::to_wire(req, options.chat));
+    let body = openai_responses::wire::body(req, options.responses);
+    prop_assert_eq!(body.capacity(), body.len());
+    prop_assert_eq!(parse(&body), openai_responses::wire::to_wire(req, options.responses));
     Ok(())
 }
 
@@ -204,10 +233,37 @@ proptest! {
         for message in messages {
             prop_assert!(message["content"].as_array().is_some_and(|blocks| !blocks.is_empty()));
         }
-        let sent = openai_chat::wire::to_wire(&req, options);
+        let sent = openai_chat::wire::to_wire(&req, options.chat);
         for message in sent["messages"].as_array().expect("a list") {
             let calls = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
             prop_assert!(calls || !message["content"].is_null());
+        }
+        for message in &req.messages {
+            let one = ChatRequest { messages: vec![Arc::clone(message)], ..ChatRequest::default() };
+            let items = openai_responses::wire::to_wire(&one, options.responses)["input"].take();
+            let items = items.as_array().expect("a list");
+            prop_assert!(!items.is_empty());
+            let silent = |item: &Value| item["content"].as_array().is_some_and(Vec::is_empty);
+            prop_assert!(!items.iter().any(silent), "{:?}", items);
+        }
+    }
+
+    #[test]
+    fn sealed_reasoning_is_followed_by_something_and_no_message_is_sent_twice(
+        req in request(),
+        options in options(),
+    ) {
+        for message in &req.messages {
+            let one = ChatRequest { messages: vec![Arc::clone(message)], ..ChatRequest::default() };
+            let items = openai_responses::wire::to_wire(&one, options.responses)["input"].take();
+            let items = items.as_array().expect("a list");
+            // An opaque item of the same look is sent as it came, whatever it is.
+            let opaque = message.content().iter().any(|block| block.kind() == "opaque");
+            let last = items.last().map(|item| item["type"] == "reasoning");
+            prop_assert!(opaque || last != Some(true), "{:?}", items);
+            let messages = items.iter().filter(|item| item["type"] == "message");
+            let ids: Vec<Value> = messages.filter_map(|item| item.get("id").cloned()).collect();
+            prop_assert!(opaque || distinct(&ids) == ids.len(), "{:?}", items);
         }
     }
 
@@ -235,10 +291,16 @@ proptest! {
         prop_assert_eq!(&called, &ids_at(&sent["messages"][1]["content"], "tool_use_id"));
         prop_assert_eq!(distinct(&called), ids.len());
 
-        let sent = openai_chat::wire::to_wire(&req, options);
+        let sent = openai_chat::wire::to_wire(&req, options.chat);
         let called = ids_at(&sent["messages"][0]["tool_calls"], "id");
         let answers = Value::from(sent["messages"].as_array().expect("a list")[1..].to_vec());
         prop_assert_eq!(&called, &ids_at(&answers, "tool_call_id"));
+        prop_assert_eq!(distinct(&called), ids.len());
+
+        let sent = openai_responses::wire::to_wire(&req, options.responses);
+        let (called, answered) = sent["input"].as_array().expect("a list").split_at(ids.len());
+        let called = ids_at(&Value::from(called.to_vec()), "call_id");
+        prop_assert_eq!(&called, &ids_at(&Value::from(answered.to_vec()), "call_id"));
         prop_assert_eq!(distinct(&called), ids.len());
     }
 

@@ -7,6 +7,7 @@ pub mod fault;
 mod held;
 mod loose;
 pub mod openai_chat;
+pub mod openai_responses;
 mod pieces;
 mod servers;
 

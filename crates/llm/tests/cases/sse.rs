@@ -21,7 +21,7 @@ mod replay;
 const PENDING: &[(&str, &str)] = &[];
 
 /// Dialects that get a decoder later.
-const LATER: &[&str] = &["gemini", "openai-responses"];
+const LATER: &[&str] = &["gemini"];
 
 const TOP: &[&str] = &["id", "topic", "dialect", "http", "chunking", "expect", "notes"];
 

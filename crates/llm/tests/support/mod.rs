@@ -4,7 +4,8 @@
 
 use llm::providers::anthropic::decode::StreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;
-use llm::sse::SseDecoder;
+use llm::providers::openai_responses::decode::ResponsesStreamState;
+use llm::sse::{SseDecoder, SseFrame};
 use llm::{Completion, ContentBlock, IdSource, LlmError, MessageBuilder, StreamEvent, Usage};
 
 /// A wire dialect with a decoder.
@@ -14,6 +15,8 @@ pub enum Dialect {
     Anthropic,
     /// Chat Completions.
     OpenAiChat,
+    /// Responses.
+    OpenAiResponses,
 }
 
 impl Dialect {
@@ -22,10 +25,48 @@ impl Dialect {
         match name {
             "anthropic" => Some(Self::Anthropic),
             "openai-chat" => Some(Self::OpenAiChat),
+            "openai-responses" => Some(Self::OpenAiResponses),
             _ => None,
         }
     }
+
+    fn decoder(self, ids: IdSource) -> Box<dyn Decoder> {
+        match self {
+            Self::Anthropic => Box::new(StreamState::new(ids)),
+            Self::OpenAiChat => Box::new(ChatStreamState::new(ids)),
+            Self::OpenAiResponses => Box::new(ResponsesStreamState::new(ids)),
+        }
+    }
 }
+
+/// What all decoders can do; each has these functions of its own.
+trait Decoder {
+    fn on_sse(&mut self, frame: SseFrame<'_>, out: &mut Vec<StreamEvent>) -> Result<(), LlmError>;
+    fn on_end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), LlmError>;
+    fn is_finished(&self) -> bool;
+}
+
+macro_rules! decoders {
+    ($($state:ty),*) => {
+        $(impl Decoder for $state {
+            fn on_sse(
+                &mut self,
+                frame: SseFrame<'_>,
+                out: &mut Vec<StreamEvent>,
+            ) -> Result<(), LlmError> {
+                self.on_sse(frame, out)
+            }
+            fn on_end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
+                self.on_end(out)
+            }
+            fn is_finished(&self) -> bool {
+                self.is_finished()
+            }
+        })*
+    };
+}
+
+decoders!(StreamState, ChatStreamState, ResponsesStreamState);
 
 /// One way of cutting a body into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +126,6 @@ impl Decoded {
     }
 }
 
-enum Decoder {
-    Anthropic(Box<StreamState>),
-    OpenAiChat(Box<ChatStreamState>),
-}
-
 /// Decodes `body` from chunks as `cut` makes them. Made ids are `made_0`, `made_1`, ….
 pub fn decode(dialect: Dialect, body: &[u8], cut: Cut) -> Decoded {
     let mut made = 0;
@@ -97,27 +133,16 @@ pub fn decode(dialect: Dialect, body: &[u8], cut: Cut) -> Decoded {
         made += 1;
         format!("made_{}", made - 1)
     });
-    let mut decoder = match dialect {
-        Dialect::Anthropic => Decoder::Anthropic(Box::new(StreamState::new(ids))),
-        Dialect::OpenAiChat => Decoder::OpenAiChat(Box::new(ChatStreamState::new(ids))),
-    };
+    let mut decoder = dialect.decoder(ids);
     let mut sse = SseDecoder::default();
     let mut events = Vec::new();
-    let mut end = cut.chunks(body).into_iter().try_for_each(|chunk| {
-        sse.feed(chunk, |frame| match &mut decoder {
-            Decoder::Anthropic(state) => state.on_sse(frame, &mut events),
-            Decoder::OpenAiChat(state) => state.on_sse(frame, &mut events),
-        })
-    });
-    let marked = match &decoder {
-        Decoder::Anthropic(state) => state.is_finished(),
-        Decoder::OpenAiChat(state) => state.is_finished(),
-    };
+    let mut end = cut
+        .chunks(body)
+        .into_iter()
+        .try_for_each(|chunk| sse.feed(chunk, |frame| decoder.on_sse(frame, &mut events)));
+    let marked = decoder.is_finished();
     if end.is_ok() {
-        end = match &mut decoder {
-            Decoder::Anthropic(state) => state.on_end(&mut events),
-            Decoder::OpenAiChat(state) => state.on_end(&mut events),
-        };
+        end = decoder.on_end(&mut events);
     }
     Decoded { events, end, marked }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use llm::providers::openai_chat::options::ChatOptions;
-use llm::providers::{anthropic, openai_chat};
+use llm::providers::openai_responses::options::ResponsesOptions;
+use llm::providers::{anthropic, openai_chat, openai_responses};
 use llm::{ChatRequest, ContentBlock, Message, Role};
 use serde_json::Value;
 
@@ -63,6 +64,9 @@ fn follow_up(message: &Message, dialect: Dialect) -> Value {
     match dialect {
         Dialect::Anthropic => anthropic::wire::to_wire(&request),
         Dialect::OpenAiChat => openai_chat::wire::to_wire(&request, ChatOptions::COMPATIBLE),
+        Dialect::OpenAiResponses => {
+            openai_responses::wire::to_wire(&request, ResponsesOptions::COMPATIBLE)
+        }
     }
 }
 

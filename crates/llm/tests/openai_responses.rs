@@ -1,0 +1,143 @@
+//! The Responses provider over a real socket: what is sent, what comes of the answer.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+
+use std::sync::Arc;
+
+use llm::providers::openai_responses::options::ResponsesOptions;
+use llm::providers::openai_responses::{OpenAiResponses, wire};
+use llm::{
+    ApiKey, ChatRequest, Completion, ContentBlock, FinishReason, IntegrityError, LlmError, Message,
+    Provider, Role, Usage, collect,
+};
+use serde_json::{Value, json};
+use wiremock::matchers::{method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+const STEP: &str = include_str!("fixtures/openai-responses/reasoning_then_call.sse");
+
+fn request() -> ChatRequest {
+    ChatRequest {
+        model: "m".into(),
+        system: Some("Be brief.".into()),
+        messages: vec![Arc::new(Message::user_text("When is high water in Bergen?"))],
+        max_tokens: 100,
+        ..ChatRequest::default()
+    }
+}
+
+async fn server(answer: &str) -> MockServer {
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .and(path("/v1/responses"))
+        .respond_with(ResponseTemplate::new(200).set_body_raw(answer, "text/event-stream"))
+        .mount(&server)
+        .await;
+    server
+}
+
+fn provider(server: &MockServer, key: Option<&str>) -> OpenAiResponses {
+    let key = key.map(|key| ApiKey::new(key).unwrap());
+    OpenAiResponses::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
+}
+
+async fn ask(provider: &OpenAiResponses, req: &ChatRequest) -> Result<Completion, LlmError> {
+    collect(provider.stream(req).await?).await
+}
+
+async fn sent(server: &MockServer) -> Vec<Request> {
+    server.received_requests().await.unwrap()
+}
+
+fn body(request: &Request) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
+}
+
+#[tokio::test]
+async fn a_step_over_the_network_becomes_a_completion() {
+    let server = server(STEP).await;
+    let completion = ask(&provider(&server, None), &request()).await.unwrap();
+    assert_eq!(completion.finish, FinishReason::ToolUse);
+    assert_eq!(
+        completion.usage,
+        Usage { input: Some(80), output: Some(40), cache_read: Some(0), cache_write: None }
+    );
+    let message = completion.commit().unwrap();
+    let calls: Vec<_> = message.tool_calls().map(|call| (call.id, call.arguments)).collect();
+    assert_eq!(calls, [("call_1", &json!({"port": "Bergen"}))]);
+}
+
+#[tokio::test]
+async fn the_next_request_carries_the_reasoning_the_call_and_its_output_in_that_order() {
+    let server = server(STEP).await;
+    let provider = provider(&server, None);
+    let answer = ask(&provider, &request()).await.unwrap().commit().unwrap();
+    let mut req = request();
+    req.messages.push(Arc::new(answer));
+    let result = ContentBlock::tool_result("call_1", "noon", false);
+    req.messages.push(Arc::new(Message::new(Role::User, vec![result])));
+    ask(&provider, &req).await.unwrap();
+    let sent = body(&sent(&server).await[1]);
+    assert_eq!(
+        sent["input"].as_array().unwrap()[1..],
+        [
+            json!({"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "U0VBTEVELTE="}),
+            json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                   "phase": "commentary", "content": [{"type": "output_text",
+                   "text": "I look at the harbour.", "annotations": []}]}),
+            json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "tide",
+                   "arguments": "{\"port\":\"Bergen\"}"}),
+            json!({"type": "function_call_output", "call_id": "call_1", "output": "noon"}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
+    let server = server(STEP).await;
+    ask(&provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
+    ask(&provider(&server, None), &request()).await.unwrap();
+    let sent = sent(&server).await;
+    assert_eq!(sent[0].headers["authorization"], "Bearer sk-test-0123456789");
+    assert!(!sent[1].headers.contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
+    let server = server(STEP).await;
+    let provider = provider(&server, None);
+    ask(&provider, &request()).await.unwrap();
+    let plain = ResponsesOptions { without_obfuscation: true, ..ResponsesOptions::COMPATIBLE };
+    ask(&provider.with_options(plain), &request()).await.unwrap();
+    let sent = sent(&server).await;
+    assert_eq!(body(&sent[0]), wire::to_wire(&request(), ResponsesOptions::COMPATIBLE));
+    assert_eq!(body(&sent[1]), wire::to_wire(&request(), plain));
+    assert_eq!(
+        (body(&sent[0]).get("stream_options"), &body(&sent[1])["stream_options"]),
+        (None, &json!({"include_obfuscation": false}))
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_on_the_way_says_how_long_to_wait() {
+    let server = server(include_str!("fixtures/openai-responses/failed_for_now.sse")).await;
+    let error = ask(&provider(&server, None), &request()).await.unwrap_err();
+    assert!(error.is_retryable());
+    assert_eq!(error.retry_after().map(|wait| wait.as_millis()), Some(2_500));
+}
+
+#[tokio::test]
+async fn a_request_without_messages_is_refused_before_it_is_sent() {
+    let server = server(STEP).await;
+    let refused = ask(&provider(&server, None), &ChatRequest::default()).await;
+    assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
+    assert_eq!(sent(&server).await.len(), 0);
+}
+
+#[test]
+fn a_provider_goes_by_the_name_it_was_configured_under() {
+    let key = || ApiKey::new("sk-test-0123456789").unwrap();
+    assert_eq!(OpenAiResponses::new(key()).name(), "openai-responses");
+    let provider: Arc<dyn Provider> = Arc::new(OpenAiResponses::new(key()).named("openai"));
+    assert_eq!(provider.name(), "openai");
+}

@@ -1,17 +1,18 @@
-//! `responses.jsonl`: answers that are no stream, each served over a real socket to both providers.
+//! `responses.jsonl`: answers that are no stream, each served over a real socket to every
+//! provider.
 
-use std::fs;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use llm::providers::{anthropic::Anthropic, openai_chat::OpenAiChat};
+use llm::providers::anthropic::Anthropic;
+use llm::providers::{openai_chat::OpenAiChat, openai_responses::OpenAiResponses};
 use llm::{ApiKey, ChatRequest, LlmError, Message, Provider, collect};
 use serde_json::{Value, json};
 
 use crate::server::{Server, Step};
-use crate::support::{Report, only_fields};
+use crate::support::{Report, drive_lines, only_fields};
 
 /// Cases that wait for something, with the reason.
 const PENDING: &[(&str, &str)] = &[(
@@ -26,22 +27,13 @@ const KEY: &str = "sk-test-0123456789abcdef0123";
 
 /// Drives every case of a folder.
 pub(crate) fn run(folder: &Path) -> Report {
-    let mut report = Report::default();
-    let Ok(lines) = fs::read_to_string(folder.join("responses.jsonl")) else { return report };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime for the sockets");
-    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
-        match serde_json::from_str::<Value>(line) {
-            Ok(case) => {
-                let verdict = runtime.block_on(drive(&case));
-                report.settle(case["id"].as_str().unwrap_or_default(), PENDING, verdict);
-            }
-            Err(error) => report.settle(line, &[], Err(error.to_string())),
-        }
-    }
-    report
+    drive_lines(&folder.join("responses.jsonl"), PENDING, |case, _| {
+        Some(runtime.block_on(drive(case)))
+    })
 }
 
 async fn drive(case: &Value) -> Result<(), String> {
@@ -49,8 +41,10 @@ async fn drive(case: &Value) -> Result<(), String> {
     let key = || ApiKey::new(KEY).expect("a usable key");
     let chat = |url: String| OpenAiChat::with_base_url(Some(key()), &url);
     let messages = |url: String| Anthropic::with_base_url(key(), &url);
+    let responses = |url: String| OpenAiResponses::with_base_url(Some(key()), &url);
     check(case, |url| async { ask(&chat(url)?).await }).await?;
-    check(case, |url| async { ask(&messages(url)?).await }).await
+    check(case, |url| async { ask(&messages(url)?).await }).await?;
+    check(case, |url| async { ask(&responses(url)?).await }).await
 }
 
 async fn ask(provider: &dyn Provider) -> Result<(), LlmError> {

@@ -12,6 +12,7 @@ mod schema;
 mod server;
 mod sse;
 mod support;
+mod wire;
 
 #[test]
 fn every_stream_case_holds() {
@@ -29,6 +30,11 @@ fn every_schema_of_a_tool_reaches_a_target_or_is_refused_with_its_place() {
 }
 
 #[test]
+fn every_transcript_case_is_sent_as_its_case_says_or_not_at_all() {
+    support::check_kind("wire", wire::run);
+}
+
+#[test]
 fn kinds_without_an_adapter_are_named() {
-    support::name_uncovered_kinds(&["sse", "http", "schema"]);
+    support::name_uncovered_kinds(&["sse", "http", "schema", "wire"]);
 }

@@ -101,6 +101,27 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, String> {
     serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Runs `drive` on every case of a file that has one in each line; without the file there is none.
+pub(crate) fn drive_lines(
+    file: &Path,
+    pending: &[(&str, &str)],
+    mut drive: impl FnMut(&Value, &mut Report) -> Option<Result<(), String>>,
+) -> Report {
+    let mut report = Report::default();
+    let Ok(lines) = fs::read_to_string(file) else { return report };
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        match serde_json::from_str::<Value>(line) {
+            Ok(case) => {
+                if let Some(verdict) = drive(&case, &mut report) {
+                    report.settle(case["id"].as_str().unwrap_or_default(), pending, verdict);
+                }
+            }
+            Err(error) => report.settle(line, &[], Err(error.to_string())),
+        }
+    }
+    report
+}
+
 /// Fails when `value` is no object or has a field outside of `known`.
 pub(crate) fn only_fields(what: &str, value: &Value, known: &[&str]) -> Result<(), String> {
     let fields = value.as_object().ok_or_else(|| format!("{what} is no object: {value}"))?;

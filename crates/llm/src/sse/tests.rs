@@ -146,13 +146,18 @@ const SMALL: SseLimits = SseLimits { line: 16, event: 24 };
 
 #[track_caller]
 fn check_limit(body: &str, want: &[SseEvent], error: Option<SseError>) {
+    check_limits(SMALL, body, want, error);
+}
+
+#[track_caller]
+fn check_limits(limits: SseLimits, body: &str, want: &[SseEvent], error: Option<SseError>) {
     let body = body.as_bytes();
     let want = (want.to_vec(), error);
-    assert_eq!(decode_with(SMALL, [body]), want, "whole");
-    assert_eq!(decode_with(SMALL, body.chunks(1)), want, "byte by byte");
+    assert_eq!(decode_with(limits, [body]), want, "whole");
+    assert_eq!(decode_with(limits, body.chunks(1)), want, "byte by byte");
     for at in 0..=body.len() {
         let (first, second) = body.split_at(at);
-        assert_eq!(decode_with(SMALL, [first, second]), want, "cut at {at}");
+        assert_eq!(decode_with(limits, [first, second]), want, "cut at {at}");
     }
 }
 
@@ -178,6 +183,18 @@ fn an_event_may_reach_its_limit_and_not_pass_it() {
     check_limit(&format!("{line}{line}event: abcd\n\n"), &[], too_large);
     check_limit(&format!("{line}{line}{line}\n"), &[], too_large);
     check_limit(&"data\n".repeat(26), &[], too_large);
+}
+
+#[test]
+fn the_name_of_an_event_counts_towards_its_limit_on_either_side_of_its_data() {
+    let limits = SseLimits { line: 100, event: 8 };
+    let too_large = Some(SseError::EventTooLarge { limit: 8 });
+    for (data, error) in [("01234", None), ("012345", too_large)] {
+        let want = [event(Some("abc"), data)];
+        let want = if error.is_none() { &want[..] } else { &[] };
+        check_limits(limits, &format!("event: abc\ndata: {data}\n\n"), want, error);
+        check_limits(limits, &format!("data: {data}\nevent: abc\n\n"), want, error);
+    }
 }
 
 #[test]

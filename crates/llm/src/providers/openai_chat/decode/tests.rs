@@ -227,6 +227,44 @@ fn details_alone_show_their_text_and_have_no_field() {
 }
 
 #[test]
+fn the_field_of_the_text_is_known_even_when_details_came_first() {
+    let detail = json!({"type": "reasoning.encrypted", "data": "e"});
+    check_reasoning(
+        &[json!({"reasoning_details": [detail]}), json!({"reasoning": "hm"})],
+        "hm",
+        json!({"field": "reasoning", "reasoning_details": [detail]}),
+    );
+}
+
+#[test]
+fn text_before_and_after_a_call_stays_apart() {
+    let completion = complete(&[
+        text("a"),
+        call(json!({"index": 0, "id": "c", "function": {"name": "f"}})),
+        text("b"),
+        end("tool_calls"),
+    ]);
+    let kinds: Vec<&str> = completion.blocks.iter().map(ContentBlock::kind).collect();
+    assert_eq!(kinds, ["text", "tool_call", "text"]);
+}
+
+#[test]
+fn details_without_an_index_never_go_on_in_another_block() {
+    let details = |text: &str| {
+        let detail = json!({"type": "reasoning.text", "text": text});
+        chunk(json!({"reasoning": text, "reasoning_details": [detail]}))
+    };
+    let completion = complete(&[details("a"), details("b"), text("x"), details("c"), end("stop")]);
+    let data = |block: &ContentBlock| match block {
+        ContentBlock::Reasoning { meta: Some(meta), .. } => {
+            meta.data["reasoning_details"][0]["text"].clone()
+        }
+        other => panic!("no reasoning: {other:?}"),
+    };
+    assert_eq!([data(&completion.blocks[0]), data(&completion.blocks[2])], ["ab", "c"]);
+}
+
+#[test]
 fn details_stay_at_the_block_they_came_with() {
     let details = |text: &str, index: u32| {
         json!({"reasoning": text, "reasoning_details": [

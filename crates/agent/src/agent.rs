@@ -4,12 +4,13 @@ mod batch;
 mod sample;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use llm::{ContentBlock, IntegrityError, LlmError, Message, Provider, Usage};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::approval::Approver;
 use crate::channel::EventSender;
@@ -102,7 +103,15 @@ impl AgentError {
             Self::Model(error) => error.kind(),
             Self::Transcript(_) => "transcript",
         };
-        ErrorInfo { kind: kind.to_owned(), message: self.to_string() }
+        let advice = match self {
+            Self::Model(error) => error.advice(),
+            Self::Input(_) | Self::Transcript(_) => None,
+        };
+        let message = match advice {
+            Some(advice) => format!("{self}; {advice}"),
+            None => self.to_string(),
+        };
+        ErrorInfo { kind: kind.to_owned(), message }
     }
 }
 
@@ -175,22 +184,27 @@ impl Agent {
         input: Vec<ContentBlock>,
         cancel: CancellationToken,
     ) -> Result<TurnOutcome, AgentError> {
-        let mut run = Run::new(self.config.max_steps, &cancel, self.config.max_wall_time);
-        let mut next = match self.session.add_user(input) {
-            Ok(()) => run.turn.next(&Input::Prompt),
-            Err(error) => run.fail(error.into()),
-        };
-        let outcome = loop {
-            next = match next {
-                Next::Sample { step } => self.sample(step, &mut run).await,
-                Next::RunBatch => self.run_batch(&mut run).await,
-                Next::Finish(outcome) => break outcome,
-            };
-        };
+        let clock = Clock::new(self.config.max_wall_time, cancel.child_token());
+        let mut run = Run::new(self.config.max_steps, &clock);
+        let outcome = clock.limit(self.drive(input, &mut run)).await;
         self.events.send_now(AgentEvent::TurnFinished(run.summary(outcome, &self.model.label)));
         match run.error {
             Some(error) => Err(error),
             None => Ok(outcome),
+        }
+    }
+
+    async fn drive(&mut self, input: Vec<ContentBlock>, run: &mut Run) -> TurnOutcome {
+        let mut next = match self.session.add_user(input) {
+            Ok(()) => run.turn.next(&Input::Prompt),
+            Err(error) => run.fail(error.into()),
+        };
+        loop {
+            next = match next {
+                Next::Sample { step } => self.sample(step, run).await,
+                Next::RunBatch => self.run_batch(run).await,
+                Next::Finish(outcome) => return outcome,
+            };
         }
     }
 
@@ -211,7 +225,7 @@ impl Agent {
 struct Run {
     turn: Turn,
     cancel: CancellationToken,
-    clock: Clock,
+    has_run_out: Arc<AtomicBool>,
     started: Instant,
     usage: Usage,
     is_counted: bool,
@@ -220,12 +234,11 @@ struct Run {
 }
 
 impl Run {
-    fn new(max_steps: u32, cancel: &CancellationToken, limit: Option<Duration>) -> Self {
-        let cancel = cancel.child_token();
+    fn new(max_steps: u32, clock: &Clock) -> Self {
         Self {
             turn: Turn::new(max_steps),
-            clock: Clock::start(limit, &cancel),
-            cancel,
+            cancel: clock.cancel.clone(),
+            has_run_out: Arc::clone(&clock.has_run_out),
             started: Instant::now(),
             usage: Usage::default(),
             is_counted: true,
@@ -241,7 +254,10 @@ impl Run {
 
     /// What to tell the turn when its token fired.
     fn stopped(&self) -> Input {
-        if self.clock.has_run_out() { Input::OutOfTime } else { Input::Cancelled }
+        match self.has_run_out.load(Ordering::SeqCst) {
+            true => Input::OutOfTime,
+            false => Input::Cancelled,
+        }
     }
 
     /// Adds what one request cost; a request that told nothing makes the sum a lower bound.
@@ -276,33 +292,30 @@ impl Run {
 
 /// The wall-time limit of a turn: cancels its token when the time is over.
 struct Clock {
+    limit: Option<Duration>,
+    cancel: CancellationToken,
     has_run_out: Arc<AtomicBool>,
-    _stop: Option<DropGuard>,
 }
 
 impl Clock {
-    fn start(limit: Option<Duration>, cancel: &CancellationToken) -> Self {
-        let has_run_out = Arc::new(AtomicBool::new(false));
-        let stop = limit.map(|limit| {
-            let stop = CancellationToken::new();
-            let (flag, stopped, cancel) = (Arc::clone(&has_run_out), stop.clone(), cancel.clone());
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = stopped.cancelled() => {}
-                    // A turn stopped by a person before its time is not one that ran out of it.
-                    () = cancel.cancelled() => {}
-                    () = tokio::time::sleep(limit) => {
-                        flag.store(true, Ordering::SeqCst);
-                        cancel.cancel();
-                    }
-                }
-            });
-            stop.drop_guard()
-        });
-        Self { has_run_out, _stop: stop }
+    fn new(limit: Option<Duration>, cancel: CancellationToken) -> Self {
+        Self { limit, cancel, has_run_out: Arc::default() }
     }
 
-    fn has_run_out(&self) -> bool {
-        self.has_run_out.load(Ordering::SeqCst)
+    /// Waits for the work, which ends soon after its token was cancelled.
+    async fn limit<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let Some(limit) = self.limit else { return work.await };
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(limit) => {}
+        }
+        // A turn that a person stopped before its time did not run out of it.
+        if !self.cancel.is_cancelled() {
+            self.has_run_out.store(true, Ordering::SeqCst);
+            self.cancel.cancel();
+        }
+        work.await
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::event::AgentEvent;
@@ -59,7 +60,7 @@ impl State {
     }
 
     fn push(&mut self, event: AgentEvent) {
-        self.bytes += size_of(&event);
+        self.bytes += text_of(&event);
         match (self.queue.back_mut(), event) {
             (Some(AgentEvent::TextDelta { text: last }), AgentEvent::TextDelta { text })
             | (
@@ -75,14 +76,30 @@ impl State {
     }
 }
 
-/// Bytes of text in an event: what can grow.
-fn size_of(event: &AgentEvent) -> usize {
+/// Bytes of text in an event: what can grow. The numbers and names beside it are covered by the
+/// bound on the number of events.
+fn text_of(event: &AgentEvent) -> usize {
     match event {
         AgentEvent::TextDelta { text } | AgentEvent::ReasoningDelta { text } => text.len(),
         AgentEvent::ToolOutput { chunk, .. } => chunk.len(),
+        AgentEvent::ToolCallStarted { args, .. } => text_in(args),
         AgentEvent::ToolCallFinished { preview, .. } => preview.len(),
+        AgentEvent::StepFailed { error, .. } => error.message.len(),
+        AgentEvent::VerificationFailed { reason, .. } => reason.len(),
         AgentEvent::TurnFinished(summary) => summary.text.len(),
-        _ => 0,
+        AgentEvent::SessionStarted { .. }
+        | AgentEvent::StepStarted { .. }
+        | AgentEvent::Usage { .. } => 0,
+    }
+}
+
+/// Bytes of the texts in a JSON value. Its depth is bounded by the parser that made it.
+fn text_in(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => std::mem::size_of::<Value>(),
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(text_in).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + text_in(value)).sum(),
     }
 }
 
@@ -109,15 +126,10 @@ impl EventSender {
         }
     }
 
-    /// Queues the event if the queue is at most half full; says whether it did.
-    pub fn try_send(&self, event: AgentEvent) -> bool {
-        let mut state = self.shared.lock();
-        let is_roomy = state.queue.len() < MAX_EVENTS / 2 && state.bytes < MAX_BYTES / 2;
-        if state.has_receiver && is_roomy {
-            state.push(event);
-            self.shared.readable.notify_one();
-        }
-        is_roomy
+    /// A way to report live output that does not keep the watcher waiting: a call that was given
+    /// up may hold it for ever.
+    pub(crate) fn live_output(&self, call_id: &str) -> LiveOutput {
+        LiveOutput { call_id: call_id.to_owned(), shared: Arc::clone(&self.shared) }
     }
 
     /// Takes the event if there is room or nobody to send it to.
@@ -128,7 +140,7 @@ impl EventSender {
             self.shared.writable.notify_one();
             return true;
         }
-        if !state.has_room(event.as_ref().map_or(0, size_of)) {
+        if !state.has_room(event.as_ref().map_or(0, text_of)) {
             return false;
         }
         if let Some(event) = event.take() {
@@ -165,7 +177,7 @@ impl EventReceiver {
             {
                 let mut state = self.shared.lock();
                 if let Some(event) = state.queue.pop_front() {
-                    state.bytes -= size_of(&event);
+                    state.bytes -= text_of(&event);
                     self.shared.writable.notify_one();
                     return Some(event);
                 }
@@ -190,17 +202,22 @@ impl Drop for EventReceiver {
     }
 }
 
-/// Live output of one call on its way to the renderer.
-pub(crate) struct CallOutput {
-    pub(crate) id: String,
-    pub(crate) events: EventSender,
+/// Live output of one call on its way to the watcher.
+pub(crate) struct LiveOutput {
+    call_id: String,
+    shared: Arc<Shared>,
 }
 
-impl OutputSink for CallOutput {
+impl OutputSink for LiveOutput {
     fn chunk(&self, text: &str) {
+        let mut state = self.shared.lock();
+        let is_roomy = state.queue.len() < MAX_EVENTS / 2 && state.bytes < MAX_BYTES / 2;
         // A dropped piece is a gap on the screen; the result itself is complete.
-        self.events
-            .try_send(AgentEvent::ToolOutput { id: self.id.clone(), chunk: text.to_owned() });
+        if state.has_receiver && is_roomy {
+            let (id, chunk) = (self.call_id.clone(), text.to_owned());
+            state.push(AgentEvent::ToolOutput { id, chunk });
+            self.shared.readable.notify_one();
+        }
     }
 }
 
@@ -235,7 +252,7 @@ mod tests {
     async fn output_of_two_calls_is_not_mixed() {
         let (sender, mut receiver) = channel();
         for (id, chunk) in [("1", "a"), ("2", "b"), ("2", "c")] {
-            CallOutput { id: id.into(), events: sender.clone() }.chunk(chunk);
+            sender.live_output(id).chunk(chunk);
         }
         let output =
             |id: &str, chunk: &str| AgentEvent::ToolOutput { id: id.into(), chunk: chunk.into() };
@@ -281,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn live_output_is_dropped_before_anything_waits_for_it() {
         let (sender, mut receiver) = channel();
-        let output = CallOutput { id: "1".into(), events: sender.clone() };
+        let output = sender.live_output("1");
         for _ in 0..1000 {
             output.chunk(&"x".repeat(1000));
         }
@@ -325,6 +342,28 @@ mod tests {
             task.await.unwrap();
         }
         sender.send(failed(0)).await;
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_given_up_does_not_keep_the_watcher_waiting() {
+        let (sender, mut receiver) = channel();
+        let abandoned = sender.live_output("1");
+        drop(sender);
+        assert_eq!(receiver.recv().await, None);
+        abandoned.chunk("late");
+    }
+
+    #[tokio::test]
+    async fn the_arguments_of_calls_count_towards_the_bound() {
+        let (sender, _receiver) = channel();
+        let call = |id: &str| AgentEvent::ToolCallStarted {
+            id: id.into(),
+            name: "write_file".into(),
+            args: serde_json::json!({"content": ["x".repeat(MAX_BYTES)]}),
+        };
+        sender.send(call("1")).await;
+        let mut second = Some(call("2"));
+        assert!(!sender.offer(&mut second));
     }
 
     #[tokio::test]

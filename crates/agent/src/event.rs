@@ -136,7 +136,7 @@ pub enum Accounting {
 /// An error in the words of the command-line contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
-    /// A short stable name such as `http`, `transport`, `usage`, `config`.
+    /// A short stable name such as `usage`, `config`, `auth`, `network`, `rate_limit`.
     pub kind: String,
     /// What failed, on what, and what to do next.
     pub message: String,

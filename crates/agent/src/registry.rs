@@ -11,7 +11,7 @@ use crate::tool::{OnCancel, Tool, ToolContext, ToolError, ToolOutput};
 use crate::truncate;
 
 /// Most characters of one result that reach the model.
-const DEFAULT_MAX_OUTPUT_CHARS: usize = 40_000;
+const MAX_OUTPUT_CHARS: usize = 40_000;
 
 /// Most characters of a preview for a person.
 const MAX_PREVIEW_CHARS: usize = 8_000;
@@ -20,9 +20,9 @@ const MAX_PREVIEW_CHARS: usize = 8_000;
 const CLEANUP_GRACE: Duration = Duration::from_secs(10);
 
 /// The set of tools a session offers, in the order the model sees them.
+#[derive(Default)]
 pub struct ToolRegistry {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    max_output_chars: usize,
 }
 
 /// A tool that cannot be offered.
@@ -45,18 +45,7 @@ pub struct Dispatched {
     pub preview: String,
 }
 
-impl Default for ToolRegistry {
-    fn default() -> Self {
-        Self { tools: Vec::new(), max_output_chars: DEFAULT_MAX_OUTPUT_CHARS }
-    }
-}
-
 impl ToolRegistry {
-    /// An empty set whose results are cut to about `max_output_chars` characters.
-    pub fn with_max_output(max_output_chars: usize) -> Self {
-        Self { tools: Vec::new(), max_output_chars }
-    }
-
     /// Adds a tool after those already there.
     ///
     /// # Errors
@@ -106,13 +95,13 @@ impl ToolRegistry {
             Some(_) if !args.is_object() => Err(ToolError::InvalidArgs(not_an_object(args))),
             Some(tool) => run_owned(Arc::clone(tool), args.clone(), ctx).await,
         };
-        self.to_result(call_id, outcome)
+        Self::to_result(call_id, outcome)
     }
 
-    fn to_result(&self, call_id: &str, outcome: Result<ToolOutput, ToolError>) -> Dispatched {
+    fn to_result(call_id: &str, outcome: Result<ToolOutput, ToolError>) -> Dispatched {
         let is_error = outcome.is_err();
         let output = outcome.unwrap_or_else(|error| ToolOutput::from(error.to_string()));
-        let content = truncate::middle(&output.text, self.max_output_chars).into_owned();
+        let content = truncate::middle(&output.text, MAX_OUTPUT_CHARS).into_owned();
         let shown = output.display.as_deref().unwrap_or(&content);
         let preview = truncate::middle(shown, MAX_PREVIEW_CHARS).into_owned();
         let result = ContentBlock::ToolResult {
@@ -298,7 +287,7 @@ mod tests {
     async fn a_long_result_is_cut_and_says_so() {
         let (text, is_error, preview) = dispatch("alpha", json!({"repeat": 1_000_000})).await;
         assert!(!is_error);
-        assert!(text.chars().count() < DEFAULT_MAX_OUTPUT_CHARS + 500);
+        assert!(text.chars().count() < MAX_OUTPUT_CHARS + 500);
         assert!(text.contains("cut"), "no note in the result");
         assert!(preview.chars().count() < MAX_PREVIEW_CHARS + 500);
     }

@@ -2,6 +2,7 @@
 //!
 //! Every mutation keeps the dialogue legal: what would break a rule is refused before it happens.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use llm::{
@@ -13,6 +14,8 @@ use llm::{
 pub struct Session {
     request: ChatRequest,
     checker: TranscriptChecker,
+    /// The next suffix for a call id that a server gave again.
+    renamed: HashMap<String, u32>,
 }
 
 impl Session {
@@ -24,7 +27,7 @@ impl Session {
         max_tokens: u32,
     ) -> Self {
         let request = ChatRequest { model, system, tools, max_tokens, ..ChatRequest::default() };
-        Self { request, checker: TranscriptChecker::default() }
+        Self { request, ..Self::default() }
     }
 
     /// The messages so far.
@@ -51,6 +54,7 @@ impl Session {
     pub fn clear(&mut self) {
         self.request.messages.clear();
         self.checker = TranscriptChecker::default();
+        self.renamed.clear();
     }
 
     /// Adds what the user says. After a turn that ended early it joins the waiting user message, so
@@ -104,31 +108,29 @@ impl Session {
         Ok(())
     }
 
-    fn rename_known_ids(&self, message: &mut Message) {
-        let mut own: Vec<String> = Vec::new();
-        let is_taken =
-            |id: &str, own: &[String]| self.checker.knows_call(id) || own.iter().any(|o| o == id);
-        let needs_renaming = {
-            let mut seen = Vec::new();
-            message.tool_calls().any(|call| {
-                let taken = is_taken(call.id, &seen);
-                seen.push(call.id.to_owned());
-                taken
-            })
+    fn rename_known_ids(&mut self, message: &mut Message) {
+        let mut own = HashSet::new();
+        let is_fresh = |id: &str, own: &mut HashSet<String>| {
+            !self.checker.knows_call(id) && own.insert(id.to_owned())
         };
-        if !needs_renaming {
+        if message.tool_calls().all(|call| is_fresh(call.id, &mut own)) {
             return;
         }
+        own.clear();
         for block in message.content_mut() {
-            if let ContentBlock::ToolCall { id, .. } = block {
-                let mut candidate = id.clone();
-                let mut n = 2;
-                while is_taken(&candidate, &own) {
-                    candidate = format!("{id}-{n}");
-                    n += 1;
+            let ContentBlock::ToolCall { id, .. } = block else { continue };
+            if is_fresh(id, &mut own) {
+                continue;
+            }
+            // The number goes on where it stopped, so that a thousandth repetition costs no more.
+            let next = self.renamed.entry(id.clone()).or_insert(2);
+            loop {
+                let candidate = format!("{id}-{next}");
+                *next += 1;
+                if is_fresh(&candidate, &mut own) {
+                    *id = candidate;
+                    break;
                 }
-                id.clone_from(&candidate);
-                own.push(candidate);
             }
         }
     }

@@ -147,12 +147,23 @@ impl Setup {
     }
 
     fn build(self) -> Bench {
+        self.with_tools(Vec::new())
+    }
+
+    fn with(self, tool: Arc<dyn Tool>) -> Bench {
+        self.with_tools(vec![tool])
+    }
+
+    fn with_tools(self, more: Vec<Arc<dyn Tool>>) -> Bench {
         let provider = Arc::new(ScriptedProvider::playing(self.script));
         let (sender, events) = channel();
         let mut tools = ToolRegistry::default();
         tools.register(Arc::new(Calculator)).expect("names are distinct");
         for tool in self.tools {
             tools.register(Arc::new(tool)).expect("names are distinct");
+        }
+        for tool in more {
+            tools.register(tool).expect("names are distinct");
         }
         let agent = Agent::new(AgentParts {
             provider: Arc::clone(&provider) as _,
@@ -651,4 +662,67 @@ async fn dropping_a_dispatch_asks_the_tool_to_stop_and_lets_it_clean_up() {
         () = started.notified() => {}
     }
     tokio::time::timeout(Duration::from_secs(10), cleaned.notified()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hundred_read_only_calls_do_not_all_run_at_once() {
+    /// Counts how many calls are inside at the same time.
+    struct Crowd {
+        now: AtomicUsize,
+        most: Arc<AtomicUsize>,
+    }
+    #[async_trait]
+    impl Tool for Crowd {
+        fn name(&self) -> &str {
+            "crowd"
+        }
+        fn description(&self) -> &str {
+            "a tool for tests"
+        }
+        fn input_schema(&self) -> Value {
+            json!({"type": "object"})
+        }
+        fn effects(&self, _args: &Value) -> Effects {
+            Effects::none()
+        }
+        fn on_cancel(&self) -> OnCancel {
+            OnCancel::Atomic
+        }
+        async fn call(&self, _args: Value, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(ToolOutput::from("ok".to_owned()))
+        }
+    }
+    let most = Arc::new(AtomicUsize::new(0));
+    // Few enough for their events to wait unread until the turn is over.
+    let ids: Vec<String> = (0..100).map(|n| format!("c{n}")).collect();
+    let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "crowd", json!({}))).collect();
+    let setup = Setup::new(vec![script::tool_calls(&calls), script::text("ok")]);
+    let mut bench =
+        setup.with(Arc::new(Crowd { now: AtomicUsize::new(0), most: Arc::clone(&most) }));
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Done);
+    let answered = results(&bench.agent.transcript()[2]).into_iter().map(|(id, ..)| id.to_owned());
+    assert_eq!(answered.collect::<Vec<_>>(), ids);
+    let most = most.load(Ordering::SeqCst);
+    assert!((2..=8).contains(&most), "{most} at once");
+}
+
+#[tokio::test]
+async fn an_error_tells_a_person_what_to_do() {
+    let refused = LlmError::Http {
+        status: 401,
+        body: "invalid x-api-key".into(),
+        retry_after: None,
+        class: llm::error::ErrorClass::Auth,
+        should_retry: None,
+    };
+    let advice = refused.advice().unwrap();
+    let mut bench = Setup::playing(vec![Answer::Refuse(refused)]).build();
+    let error = bench.run("x").await.unwrap_err();
+    assert!(error.info().message.ends_with(advice), "{}", error.info().message);
 }

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::stream::{self, StreamExt as _};
 use llm::{ContentBlock, Message};
 use serde_json::Value;
 
 use super::{Agent, Run};
 use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
-use crate::channel::CallOutput;
 use crate::event::AgentEvent;
 use crate::permissions::Decision;
 use crate::registry::Dispatched;
 use crate::tool::{OutputSink, ToolContext};
 use crate::turn::{Input, Next};
+
+/// Most calls that run at once. A search keeps a few cores and some megabytes busy; an answer may
+/// hold hundreds.
+const MAX_SIDE_BY_SIDE: usize = 8;
 
 /// What the model reads about a call that cancelling kept from starting.
 const CANCELLED: &str = "Not run: the turn was cancelled before this call started.";
@@ -48,7 +51,11 @@ impl Agent {
         for call in calls {
             self.announce(call, run).await;
         }
-        let dispatched = join_all(calls.iter().map(|call| self.dispatch(call, run))).await;
+        let dispatched: Vec<Dispatched> = stream::iter(calls)
+            .map(|call| self.dispatch_unless_cancelled(call, run))
+            .buffered(MAX_SIDE_BY_SIDE)
+            .collect()
+            .await;
         let mut results = Vec::with_capacity(calls.len());
         for (call, dispatched) in calls.iter().zip(dispatched) {
             results.push(self.close(call, dispatched, run).await);
@@ -117,13 +124,20 @@ impl Agent {
         }
     }
 
+    async fn dispatch_unless_cancelled(&self, call: &Call, run: &Run) -> Dispatched {
+        if run.cancel.is_cancelled() {
+            return refused(call, CANCELLED.to_owned());
+        }
+        self.dispatch(call, run).await
+    }
+
     async fn dispatch(&self, call: &Call, run: &Run) -> Dispatched {
         let ctx = self.context(call, run);
         self.tools.dispatch(&call.id, &call.name, &call.args, &ctx).await
     }
 
     fn context(&self, call: &Call, run: &Run) -> ToolContext {
-        let output = CallOutput { id: call.id.clone(), events: self.events.clone() };
+        let output = self.events.live_output(&call.id);
         ToolContext {
             cwd: self.cwd.clone(),
             cancel: run.cancel.clone(),

@@ -62,7 +62,15 @@ impl Agent {
                 StreamEvent::Reasoning { text, .. } => {
                     self.emit(AgentEvent::ReasoningDelta { text }, run).await;
                 }
-                _ => {}
+                // Calls are announced when they are committed, not while they may still be cut.
+                StreamEvent::ToolStart { .. }
+                | StreamEvent::ToolDelta { .. }
+                | StreamEvent::ToolMeta { .. }
+                | StreamEvent::TextMeta { .. }
+                | StreamEvent::ReasoningDone { .. }
+                | StreamEvent::Opaque { .. }
+                | StreamEvent::Usage(_)
+                | StreamEvent::Finish { .. } => {}
             }
         }
     }

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use support::hangup::Fragile;
 use support::model::{Answer, Model, user_text};
 use support::pty::{Pty, Setup};
 use support::{Home, survivors, wait_until};
@@ -351,36 +350,44 @@ fn keys_typed_before_the_question_do_not_answer_it() {
     pty.expect("ok");
 }
 
-#[test]
-fn a_terminal_that_goes_away_at_the_question_refuses_and_ends_the_program() {
-    let (home, model) = (Home::new(), Model::new([Answer::bash("touch made"), Answer::text("ok")]));
-    let mut terminal = Fragile::start(&home, &model, &[]);
-    terminal.expect("> ");
-    terminal.send("go\r");
-    terminal.expect("Allow?");
-    assert_eq!(terminal.hang_up(), Some(129));
-    assert_eq!(model.requests().len(), 1);
-    assert!(!home.work().join("made").exists());
-}
+/// A terminal that can be taken away.
+#[cfg(target_os = "linux")]
+mod closed_windows {
+    use super::*;
+    use crate::support::hangup::Fragile;
 
-#[test]
-fn a_terminal_that_goes_away_in_the_middle_of_a_command_leaves_no_child() {
-    let marker = survivors::marker();
-    let (home, model) = (Home::new(), Model::new([Answer::bash(&format!("sleep {marker}"))]));
-    let mut terminal = Fragile::start(&home, &model, &["--yolo"]);
-    terminal.expect("> ");
-    terminal.send("go\r");
-    wait_until("the command runs", || !survivors::with(&marker).is_empty());
-    assert_eq!(terminal.hang_up(), Some(129));
-    survivors::assert_none(&marker);
-}
+    #[test]
+    fn a_terminal_that_goes_away_at_the_question_refuses_and_ends_the_program() {
+        let (home, model) =
+            (Home::new(), Model::new([Answer::bash("touch made"), Answer::text("ok")]));
+        let mut terminal = Fragile::start(&home, &model, &[]);
+        terminal.expect("> ");
+        terminal.send("go\r");
+        terminal.expect("Allow?");
+        assert_eq!(terminal.hang_up(), Some(129));
+        assert_eq!(model.requests().len(), 1);
+        assert!(!home.work().join("made").exists());
+    }
 
-#[test]
-fn a_terminal_that_goes_away_at_the_prompt_ends_the_program() {
-    let (home, model) = (Home::new(), Model::new([Answer::text("x")]));
-    let mut terminal = Fragile::start(&home, &model, &[]);
-    terminal.expect("> ");
-    assert_eq!(terminal.hang_up(), Some(129));
+    #[test]
+    fn a_terminal_that_goes_away_in_the_middle_of_a_command_leaves_no_child() {
+        let marker = survivors::marker();
+        let (home, model) = (Home::new(), Model::new([Answer::bash(&format!("sleep {marker}"))]));
+        let mut terminal = Fragile::start(&home, &model, &["--yolo"]);
+        terminal.expect("> ");
+        terminal.send("go\r");
+        wait_until("the command runs", || !survivors::with(&marker).is_empty());
+        assert_eq!(terminal.hang_up(), Some(129));
+        survivors::assert_none(&marker);
+    }
+
+    #[test]
+    fn a_terminal_that_goes_away_at_the_prompt_ends_the_program() {
+        let (home, model) = (Home::new(), Model::new([Answer::text("x")]));
+        let mut terminal = Fragile::start(&home, &model, &[]);
+        terminal.expect("> ");
+        assert_eq!(terminal.hang_up(), Some(129));
+    }
 }
 
 #[test]

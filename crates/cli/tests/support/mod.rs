@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test target uses its part")]
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "only tests use it")]
 
+#[cfg(target_os = "linux")]
 pub mod hangup;
 pub mod model;
 pub mod pty;

@@ -10,19 +10,36 @@ pub fn marker() -> String {
     format!("{}.{:03}", 100_000 + std::process::id() % 900_000, next)
 }
 
-/// Ids of living processes with `word` in their command line.
+/// Ids of living `sleep` processes with `word` among their arguments.
 pub fn with(word: &str) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").unwrap();
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| *pid != std::process::id() && is_alive_with(*pid, word)).collect()
+    let is_it = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|program| program.ends_with("sleep")) && words.any(|w| w == word)
+    };
+    command_lines().into_iter().filter(|(_, line)| is_it(line)).map(|(pid, _)| pid).collect()
 }
 
-fn is_alive_with(pid: u32, word: &str) -> bool {
-    // A zombie has an empty command line.
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<&str> =
-        line.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok()).collect();
-    words.first().is_some_and(|program| program.ends_with("sleep")) && words.contains(&word)
+/// Every process with its command line; that of a zombie is empty.
+#[cfg(target_os = "linux")]
+fn command_lines() -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.map(|pid: u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid, String::from_utf8_lossy(&line).replace('\0', " "))
+    })
+    .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn command_lines() -> Vec<(u32, String)> {
+    let listed = std::process::Command::new("ps").args(["-axo", "pid=,args="]).output().unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let parse = |line: &str| {
+        let (pid, args) = line.trim().split_once(' ')?;
+        Some((pid.parse().ok()?, args.to_owned()))
+    };
+    text.lines().filter_map(parse).collect()
 }
 
 /// Fails if something with `word` is alive one second from now, the time that the kernel and a

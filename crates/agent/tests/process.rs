@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -164,7 +165,7 @@ async fn unlimited_output_stays_within_the_capture_bound() {
     let finished = run(spec).await;
     assert_eq!(finished.ended, Ended::TimedOut);
     assert_eq!((finished.stdout.head.len(), finished.stdout.tail.len()), (KEEP.head, KEEP.tail));
-    assert!(finished.stdout.omitted > 1_000_000, "{}", finished.stdout.omitted);
+    assert!(finished.stdout.omitted > 0);
 }
 
 #[tokio::test]
@@ -198,6 +199,8 @@ async fn a_timeout_reaps_the_leader_and_all_it_started_and_keeps_the_output() {
     assert_eq!(finished.ended, Ended::TimedOut);
     assert_eq!(finished.status, Status::Signaled(15));
     assert_eq!(finished.stdout.head, b"before\n");
+    // Elsewhere members of a group cannot be counted.
+    #[cfg(target_os = "linux")]
     assert_eq!(finished.stragglers, 2);
     assert!(finished.duration < Duration::from_millis(1500), "{:?}", finished.duration);
     assert_nothing_runs(&sleep);
@@ -330,23 +333,26 @@ fn a_program_that_claims_its_orphans_is_left_with_no_child_at_all() {
     }
     claim_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let busy = std::sync::atomic::AtomicBool::new(true);
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
+        let busy = Arc::new(());
         for _ in 0..4 {
-            scope.spawn(|| {
-                while busy.load(Ordering::Relaxed) {
+            let busy = Arc::downgrade(&busy);
+            // Until the last strong one is gone, also in a panic.
+            scope.spawn(move || {
+                while busy.strong_count() > 0 {
                     std::hint::spin_loop();
                 }
             });
         }
-        for _ in 0..8 {
+        let one = || {
             let sleep = unique_sleep();
             let command =
                 format!("env -i setsid -f true; env -i setsid {sleep} >/dev/null 2>&1 & :");
-            assert_eq!(runtime.block_on(run(shell(&command))).stragglers, 1);
-        }
-        busy.store(false, Ordering::Relaxed);
+            runtime.block_on(run(shell(&command))).stragglers
+        };
+        (0..8).map(|_| one()).collect::<Vec<_>>()
     });
+    assert_eq!(ended, [1; 8]);
     let own = std::process::id();
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
     assert_eq!(children, "");

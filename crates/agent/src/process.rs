@@ -22,7 +22,7 @@ mod vfork;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
@@ -73,11 +73,13 @@ pub enum Stream {
 /// A child that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The folder it was to start in is not there.
-    #[error("the working directory {} no longer exists or is not a directory", cwd.display())]
-    NoCwd {
+    /// The folder it was to start in cannot be entered.
+    #[error("{}", no_cwd(cwd, source))]
+    Cwd {
         /// The folder.
         cwd: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The operating system refused.
     #[error("could not start {}: {source}", program.display())]
@@ -87,6 +89,14 @@ pub enum SpawnError {
         /// Why.
         source: io::Error,
     },
+}
+
+fn no_cwd(cwd: &Path, source: &io::Error) -> String {
+    let cwd = cwd.display();
+    match source.kind() {
+        io::ErrorKind::NotFound => format!("the working directory {cwd} no longer exists"),
+        _ => format!("the working directory {cwd} cannot be entered: {source}"),
+    }
 }
 
 /// What became of a child, its output and all that it started.

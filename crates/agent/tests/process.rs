@@ -96,8 +96,14 @@ async fn a_missing_folder_and_a_missing_program_are_errors_that_name_them() {
     let mut spec = shell("true");
     spec.cwd = "/nonexistent/folder".into();
     let error = spawn(spec).unwrap_err();
-    assert!(matches!(&error, SpawnError::NoCwd { cwd } if cwd == Path::new("/nonexistent/folder")));
-    assert!(error.to_string().contains("/nonexistent/folder no longer exists"), "{error}");
+    assert!(
+        matches!(&error, SpawnError::Cwd { cwd, .. } if cwd == Path::new("/nonexistent/folder"))
+    );
+    assert_eq!(error.to_string(), "the working directory /nonexistent/folder no longer exists");
+    let mut spec = shell("true");
+    spec.cwd = "/dev/null".into();
+    let error = spawn(spec).unwrap_err().to_string();
+    assert!(error.starts_with("the working directory /dev/null cannot be entered: "), "{error}");
     let mut spec = shell("true");
     spec.program = "no-such-program".into();
     let error = spawn(spec).unwrap_err();

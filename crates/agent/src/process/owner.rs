@@ -174,15 +174,15 @@ impl Owner {
     /// Waits for the next thing to happen; output is already taken in when it returns.
     async fn next(&mut self, watch: &mut Watch) -> Event {
         let Self { exit, exited, family, stdout, stderr, output, stop, .. } = self;
-        // The order matters: a flood of output must delay neither a stop nor the end.
+        // The order matters: what has ended was not cancelled, and a flood of output delays nothing.
         tokio::select! {
             biased;
-            () = stop.cancelled(), if watch.hears_stop => Event::Stop,
-            () = watch.alarm.as_mut() => Event::Alarm,
             status = exit.wait(family.leader()), if exited.is_none() => {
                 *exited = Some(status);
                 Event::Exited
             }
+            () = stop.cancelled(), if watch.hears_stop => Event::Stop,
+            () = watch.alarm.as_mut() => Event::Alarm,
             () = watch.deaths.next() => Event::FamilyChanged,
             () = read_either(stdout, stderr, output) => Event::Output,
         }

@@ -32,9 +32,10 @@ pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Result<Pid, Spaw
     if let Some(started) = super::vfork::start(spec, mark, pipes) {
         return started;
     }
+    // A fork does not say which of the two was at fault.
     fork(spec, mark, pipes).map_err(|source| match spec.cwd.is_dir() {
         true => SpawnError::Refused { program: spec.program.clone(), source },
-        false => SpawnError::NoCwd { cwd: spec.cwd.clone() },
+        false => SpawnError::Cwd { cwd: spec.cwd.clone(), source },
     })
 }
 
@@ -128,7 +129,7 @@ mod tests {
         let mark = Mark::new(&[]);
         let kind = |error: SpawnError| match error {
             SpawnError::Refused { source, .. } => source.kind(),
-            SpawnError::NoCwd { .. } => panic!("the folder is there"),
+            SpawnError::Cwd { .. } => panic!("the folder is there"),
         };
         assert_eq!(kind(start(&missing, &mark, &pipes).unwrap_err()), io::ErrorKind::NotFound);
         assert_eq!(fork(&missing, &mark, &pipes).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -43,7 +43,7 @@ pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Option<Result<Pi
     spawner.send(order).ok()?;
     let started = answered.recv().ok()?;
     Some(started.map_err(|fault| match fault {
-        Fault::Cwd => SpawnError::NoCwd { cwd: spec.cwd.clone() },
+        Fault::Cwd(errno) => SpawnError::Cwd { cwd: spec.cwd.clone(), source: errno.into() },
         Fault::Program(errno) => refused(errno),
     }))
 }
@@ -88,7 +88,7 @@ struct Order {
 /// Why a child did not start.
 #[derive(Clone, Copy)]
 enum Fault {
-    Cwd,
+    Cwd(rustix::io::Errno),
     Program(Errno),
 }
 
@@ -122,7 +122,7 @@ impl Order {
     }
 
     fn carry_out(&self) -> Result<Pid, Fault> {
-        rustix::process::chdir(&self.cwd).map_err(|_| Fault::Cwd)?;
+        rustix::process::chdir(&self.cwd).map_err(Fault::Cwd)?;
         let started = self.start().map_err(Fault::Program);
         if let Ok(leader) = started {
             put_limit(leader, self.limit);

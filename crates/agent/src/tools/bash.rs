@@ -138,7 +138,7 @@ fn refused(error: SpawnError) -> ToolError {
         SpawnError::Refused { source, .. } if source.kind() == ErrorKind::NotFound => {
             format!("{error}; install bash or put it on PATH")
         }
-        SpawnError::Refused { .. } | SpawnError::NoCwd { .. } => error.to_string(),
+        SpawnError::Refused { .. } | SpawnError::Cwd { .. } => error.to_string(),
     })
 }
 
@@ -168,4 +168,112 @@ fn live(sink: Arc<dyn OutputSink>) -> OutputSeen {
         }
         text.clear();
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::tool::Tool;
+
+    #[derive(Default)]
+    struct Screen(Mutex<Vec<String>>);
+
+    impl OutputSink for Screen {
+        fn chunk(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+    }
+
+    fn context() -> ToolContext {
+        ToolContext {
+            cwd: std::env::temp_dir(),
+            cancel: tokio_util::sync::CancellationToken::new(),
+            session_id: "session".into(),
+            output: None,
+        }
+    }
+
+    async fn call(args: Value) -> Result<String, ToolError> {
+        Bash::default().call(args, &context()).await.map(|output| output.text)
+    }
+
+    #[track_caller]
+    fn refusal(result: Result<String, ToolError>) -> String {
+        match result {
+            Err(ToolError::InvalidArgs(text) | ToolError::Failed(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_time_limit_outside_its_range_is_refused_with_the_range() {
+        for timeout in [0_u64, 600_001, 99_999_999_999] {
+            let text = refusal(call(json!({"command": "true", "timeout_ms": timeout})).await);
+            assert_eq!(text, format!("timeout_ms is {timeout}, but must be between 1 and 600000"));
+        }
+        assert!(call(json!({"command": "true", "timeout_ms": null})).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_command_may_look_like_an_option() {
+        let text = call(json!({"command": "-x; echo after"})).await.unwrap();
+        assert!(
+            text.starts_with("Exit code: 0\nstdout:\nafter\nstderr:\nbash: line 1: -x:"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_too_long_gets_advice() {
+        let text = refusal(call(json!({"command": "x".repeat(4 << 20)})).await);
+        assert!(text.contains("write it to a file"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn ten_megabytes_do_not_block_and_are_cut_with_their_count() {
+        let text = call(json!({"command": "yes | head -c 10000000"})).await.unwrap();
+        assert!(text.starts_with("Exit code: 0\nstdout:\ny\ny\n"), "{text}");
+        assert!(text.contains("\n[... 9970000 bytes cut here:"), "{text}");
+        assert!(text.chars().count() < 31_000);
+    }
+
+    #[tokio::test]
+    async fn live_output_is_plain_text_in_whole_characters() {
+        let screen = Arc::new(Screen::default());
+        let ctx = ToolContext { output: Some(screen.clone()), ..context() };
+        let command = "printf '\\033[31m\\xe6'; sleep 0.05; printf '\\xbc\\xa2\\0\\033]0;t\\007!'; echo e >&2";
+        Bash::default().call(json!({ "command": command }), &ctx).await.unwrap();
+        let mut shown = screen.0.lock().unwrap().clone();
+        shown.sort();
+        assert_eq!(shown.concat(), "e\n漢!");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_cancelled_beforehand_starts_nothing() {
+        let ctx = context();
+        ctx.cancel.cancel();
+        let file = ctx.cwd.join(format!("anvil-bash-{}", std::process::id()));
+        let command = format!("touch {}", file.display());
+        let result = Bash::default().call(json!({ "command": command }), &ctx).await;
+        assert_eq!(
+            result,
+            Err(ToolError::Cancelled("cancelled before the command was started".into()))
+        );
+        assert!(!file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_trusted_variable_reaches_the_command_and_the_session_is_told() {
+        let bash = Bash { passthrough: vec!["CARGO_MANIFEST_DIR".into()] };
+        let command = "echo $CARGO_MANIFEST_DIR $ANVIL_SESSION_ID $AI_AGENT";
+        let said = bash.call(json!({ "command": command }), &context()).await.unwrap().text;
+        let here = env!("CARGO_MANIFEST_DIR");
+        assert_eq!(said, format!("Exit code: 0\nstdout:\n{here} session anvil\n"));
+        let said = call(json!({ "command": command })).await.unwrap();
+        assert_eq!(said, "Exit code: 0\nstdout:\nsession anvil\n");
+    }
 }

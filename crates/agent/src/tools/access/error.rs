@@ -12,7 +12,7 @@ use crate::tools::tracker::CHANGED;
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The path leads out of every root, by itself or through a symlink.
-    #[error("`{path}` lies outside the workspace {}{}", workspace.display(), through(target.as_ref()))]
+    #[error("`{path}` lies outside the workspace {}{}; only files inside can be used", workspace.display(), through(target.as_ref()))]
     Outside {
         /// The name.
         path: String,
@@ -30,7 +30,9 @@ pub enum AccessError {
         because: String,
     },
     /// The path matches a mask.
-    #[error("`{path}` is masked: files that may hold credentials are neither read nor written")]
+    #[error(
+        "`{path}` is masked: files that may hold credentials are neither read nor written; ask the user"
+    )]
     Masked {
         /// The name.
         path: String,
@@ -198,7 +200,7 @@ impl From<AccessError> for ToolError {
 }
 
 fn through(target: Option<&PathBuf>) -> String {
-    target.map_or_else(String::new, |target| format!("; it leads to {}", target.display()))
+    target.map_or_else(String::new, |target| format!(": it leads to {}", target.display()))
 }
 
 fn explain(source: &io::Error) -> String {

@@ -18,6 +18,9 @@ use rustix::io::Errno;
 use super::open::{self, OpenError};
 use crate::tools::tracker::{Digest, Hasher};
 
+/// The mode of a draft until it has the old file's.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// What must be at the place when the new file takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -84,7 +87,7 @@ fn overwrite(
     let old = open_expected(folder, name)?;
     // Renaming needs no right to the file itself, so a read-only file would otherwise be replaced.
     rustix::fs::accessat(folder, name, Access::WRITE_OK, AtFlags::empty())?;
-    let mut draft = Draft::new(folder, Mode::RUSR | Mode::WUSR)?;
+    let mut draft = Draft::new(folder, PRIVATE)?;
     draft.fill(content)?;
     let metadata = old.metadata()?;
     draft.take_over_owner_and_mode(metadata.uid(), metadata.gid(), metadata.mode())?;
@@ -305,8 +308,8 @@ mod tests {
     /// A draft as systems without unnamed files have it.
     fn named_draft(folder: &OwnedFd) -> Draft<'_> {
         let name = fresh_name();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR).unwrap();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, &name, flags, PRIVATE).unwrap();
         Draft { folder, file: File::from(file), name: Some(name) }
     }
 
@@ -316,14 +319,14 @@ mod tests {
         let real = dir.path().canonicalize().unwrap();
         let folder = open::folder(&real).unwrap();
         for (draft, name) in
-            [(Draft::new(&folder, Mode::RUSR).unwrap(), "a"), (named_draft(&folder), "b")]
+            [(Draft::new(&folder, PRIVATE).unwrap(), "a"), (named_draft(&folder), "b")]
         {
             let mut draft = draft;
             draft.fill(b"new").unwrap();
             draft.publish_new(Path::new(name)).unwrap();
             assert_eq!(fs::read(real.join(name)).unwrap(), b"new");
         }
-        for draft in [Draft::new(&folder, Mode::RUSR).unwrap(), named_draft(&folder)] {
+        for draft in [Draft::new(&folder, PRIVATE).unwrap(), named_draft(&folder)] {
             let error = draft.publish_new(Path::new("a")).unwrap_err();
             assert!(matches!(error, ReplaceError::Exists), "{error:?}");
         }
@@ -335,7 +338,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         let folder = open::folder(&real).unwrap();
-        for draft in [Draft::new(&folder, Mode::RUSR).unwrap(), named_draft(&folder)] {
+        for draft in [Draft::new(&folder, PRIVATE).unwrap(), named_draft(&folder)] {
             fs::write(real.join("a"), "old").unwrap();
             let mut draft = draft;
             draft.fill(b"new").unwrap();
@@ -343,7 +346,7 @@ mod tests {
             assert_eq!(fs::read(real.join("a")).unwrap(), b"new");
         }
         drop(named_draft(&folder));
-        drop(Draft::new(&folder, Mode::RUSR).unwrap());
+        drop(Draft::new(&folder, PRIVATE).unwrap());
         assert_eq!(names(&real), ["a"]);
     }
 
@@ -351,7 +354,7 @@ mod tests {
     fn a_draft_is_private_until_it_has_the_old_mode() {
         let dir = tempfile::tempdir().unwrap();
         let folder = open::folder(&dir.path().canonicalize().unwrap()).unwrap();
-        let draft = Draft::new(&folder, Mode::RUSR | Mode::WUSR).unwrap();
+        let draft = Draft::new(&folder, PRIVATE).unwrap();
         let mode = |draft: &Draft<'_>| draft.file.metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&draft) & 0o077, 0);
         let ours = draft.file.metadata().unwrap();

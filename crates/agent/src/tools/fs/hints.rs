@@ -1,6 +1,8 @@
 //! Why a text that the model believes in a file is not there: the usual ways to get it slightly wrong.
 //! [pure]
 
+use std::borrow::Cow;
+
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::text::{BOM, with_lf};
@@ -14,6 +16,9 @@ pub(super) fn explain(content: &[u8], old: &str) -> String {
         return String::new();
     }
     let body = String::from_utf8_lossy(content.strip_prefix(BOM).unwrap_or(content));
+    if matches!(body, Cow::Owned(_)) && !old.is_ascii() {
+        return "The file is not UTF-8, so old_string can only match its ASCII parts.".to_owned();
+    }
     let body = with_lf(&body);
     let old = with_lf(old);
     let guesses: [fn(&str, &str) -> Option<String>; 7] =
@@ -208,6 +213,12 @@ mod tests {
     fn check(content: &str, old: &str, want: &str) {
         let hint = explain(content.as_bytes(), old);
         assert!(hint.contains(want), "{hint:?} lacks {want:?}");
+    }
+
+    #[test]
+    fn another_encoding_is_named() {
+        assert!(explain(b"caf\xe9 x\n", "caf\u{e9}").contains("not UTF-8"));
+        assert!(explain(b"caf\xe9 x\n", "caf\u{fffd}").contains("not UTF-8"));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::text::{PROBE_BYTES, not_text};
-use super::window::{Shown, Window};
-use super::{Files, only};
+use super::window::{Fed, Shown, Total, Window};
+use super::{Files, MAX_EDITED_BYTES, only};
 use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::ReadPath;
 use crate::tools::off_runtime;
@@ -81,7 +81,9 @@ impl TypedTool for ReadFile {
             let path = files.access.for_reading(&cwd, &args.file_path)?;
             let window = Window::new(first, limit);
             let (shown, digest) = scan(&files, &path, &args.file_path, window, &cancel)?;
-            files.tracker.record_read(path.real(), digest);
+            if let Some(digest) = digest {
+                files.tracker.record_read(path.real(), digest);
+            }
             describe(&args.file_path, first, shown).map(ToolOutput::from)
         })
         .await
@@ -89,15 +91,17 @@ impl TypedTool for ReadFile {
 }
 
 /// Reads the file once: for the window, and to the end for the hash that later edits are checked by.
+/// A file too large to be edited needs no hash, and is read no further than the window.
 fn scan(
     files: &Files,
     path: &ReadPath,
     named: &str,
     mut window: Window,
     cancel: &CancellationToken,
-) -> Result<(Shown, Digest), ToolError> {
+) -> Result<(Shown, Option<Digest>), ToolError> {
     let failed = |error| ToolError::Failed(format!("`{named}`: {error}"));
     let mut file = files.access.open(path)?;
+    let is_editable = file.metadata().map_err(failed)?.len() <= MAX_EDITED_BYTES;
     let mut hasher = Hasher::default();
     let mut piece = vec![0; PIECE_BYTES];
     let mut filled = 0;
@@ -116,31 +120,39 @@ fn scan(
             return Err(ToolError::Failed(format!("`{named}` {kind}")));
         }
         probed = true;
-        hasher.update(&piece[..filled]);
         window.feed(&piece[..filled]);
+        if is_editable {
+            hasher.update(&piece[..filled]);
+        }
         filled = 0;
         if read == 0 {
-            return Ok((window.finish(), hasher.finish()));
+            let digest = is_editable.then(|| hasher.finish());
+            return Ok((window.finish(Fed::Whole), digest));
+        }
+        if !is_editable && window.is_closed() {
+            return Ok((window.finish(Fed::UntilClosed), None));
         }
     }
 }
 
 fn describe(named: &str, first: u64, shown: Shown) -> Result<String, ToolError> {
     let Shown { mut text, lines, total, is_utf8 } = shown;
-    if total == 0 {
-        return Ok(format!("[`{named}` is empty.]"));
-    }
-    if lines == 0 {
-        return Err(ToolError::Failed(format!(
-            "offset {first} is past the end; `{named}` has {total} lines"
-        )));
-    }
-    let last = first + lines - 1;
-    if last < total {
-        let next = last + 1;
-        text.push_str(&format!(
+    let next = first + lines;
+    let last = next - 1;
+    match total {
+        Total::Lines(0) => return Ok(format!("[`{named}` is empty.]")),
+        Total::Lines(total) if lines == 0 => {
+            return Err(ToolError::Failed(format!(
+                "offset {first} is past the end; `{named}` has {total} lines"
+            )));
+        }
+        Total::Lines(total) if last < total => text.push_str(&format!(
             "\n[Lines {first}-{last} of {total}. Read on with offset={next}.]\n"
-        ));
+        )),
+        Total::Lines(_) => {}
+        Total::More => text.push_str(&format!(
+            "\n[Lines {first}-{last} of a file too large to count. Read on with offset={next}.]\n"
+        )),
     }
     if !is_utf8 {
         text.push_str(

@@ -90,6 +90,18 @@ async fn reading_past_the_end_says_where_the_end_is() {
 }
 
 #[tokio::test]
+async fn a_file_too_large_to_edit_is_read_no_further_than_its_window() {
+    let scratch = Scratch::new();
+    scratch.file("huge", "line\n".repeat(10_000));
+    let file = fs::File::options().write(true).open(scratch.root.join("huge")).unwrap();
+    file.set_len(1 << 33).unwrap();
+    let text = scratch.read(json!({"file_path": "huge", "limit": 2})).await.unwrap();
+    assert!(text.contains("of a file too large to count. Read on with offset=3."), "{text}");
+    let error = scratch.edit("huge", "line", "x").await.unwrap_err().to_string();
+    assert!(error.contains("bash"), "{error}");
+}
+
+#[tokio::test]
 async fn an_empty_file_says_so_and_counts_as_read() {
     let scratch = Scratch::new();
     scratch.file("a", "");

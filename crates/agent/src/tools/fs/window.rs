@@ -37,10 +37,28 @@ pub(super) struct Shown {
     pub(super) text: String,
     /// How many of them.
     pub(super) lines: u64,
-    /// How many lines the file has.
-    pub(super) total: u64,
+    /// How many lines there are.
+    pub(super) total: Total,
     /// Whether all shown bytes were valid UTF-8.
     pub(super) is_utf8: bool,
+}
+
+/// How many lines a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Total {
+    /// So many.
+    Lines(u64),
+    /// More than were shown; nobody counted.
+    More,
+}
+
+/// How far a file was fed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// To its end.
+    Whole,
+    /// At least until the window closed, with more to come.
+    UntilClosed,
 }
 
 impl Window {
@@ -97,13 +115,22 @@ impl Window {
         self.last_byte = Some(last);
     }
 
+    /// Whether nothing that is still to come would be shown.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// What there is to show, after the last piece.
-    pub(super) fn finish(mut self) -> Shown {
+    pub(super) fn finish(mut self, fed: Fed) -> Shown {
+        if fed == Fed::UntilClosed {
+            let (text, lines, is_utf8) = (self.text, self.shown, self.is_utf8);
+            return Shown { text, lines, total: Total::More, is_utf8 };
+        }
         let ended = self.last_byte.is_none_or(|byte| byte == b'\n');
         if !ended && !self.closed && self.line >= self.first {
             self.end_line();
         }
-        let total = if ended { self.line - 1 } else { self.line };
+        let total = Total::Lines(if ended { self.line - 1 } else { self.line });
         Shown { text: self.text, lines: self.shown, total, is_utf8: self.is_utf8 }
     }
 
@@ -140,11 +167,11 @@ mod tests {
     fn window(content: &[u8], first: u64, limit: u64) -> Shown {
         let mut whole = Window::new(first, limit);
         whole.feed(content);
-        let whole = whole.finish();
+        let whole = whole.finish(Fed::Whole);
         for size in 1..content.len().min(20) {
             let mut pieces = Window::new(first, limit);
             content.chunks(size).for_each(|piece| pieces.feed(piece));
-            assert_eq!(pieces.finish(), whole, "in pieces of {size}");
+            assert_eq!(pieces.finish(Fed::Whole), whole, "in pieces of {size}");
         }
         whole
     }
@@ -152,7 +179,7 @@ mod tests {
     #[track_caller]
     fn check(content: &[u8], first: u64, limit: u64, text: &str, total: u64) {
         let shown = window(content, first, limit);
-        assert_eq!((shown.text.as_str(), shown.total), (text, total));
+        assert_eq!((shown.text.as_str(), shown.total), (text, Total::Lines(total)));
     }
 
     #[test]
@@ -176,6 +203,16 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_window_needs_no_more_and_says_that_there_may_be_more() {
+        let mut window = Window::new(1, 2);
+        window.feed(b"a\n");
+        assert!(!window.is_closed());
+        window.feed(b"b\nc\n");
+        assert!(window.is_closed());
+        assert_eq!(window.finish(Fed::UntilClosed).total, Total::More);
+    }
+
+    #[test]
     fn unreadable_bytes_are_told() {
         assert!(!window(b"ok\n\xff\n", 1, 9).is_utf8);
         assert!(window(b"ok\n\xff\n", 1, 1).is_utf8, "only what is shown counts");
@@ -188,7 +225,7 @@ mod tests {
             window.feed(&[b'x'; 100_000]);
             assert!(window.kept.len() <= MAX_LINE_BYTES);
         }
-        let shown = window.finish();
+        let shown = window.finish(Fed::Whole);
         assert!(shown.text.chars().count() < MAX_LINE_CHARS + 100);
         assert!(shown.text.contains("it has 10000000 bytes"), "{}", shown.text);
     }
@@ -198,6 +235,6 @@ mod tests {
         let content = "x".repeat(1000) + "\n";
         let shown = window(content.repeat(100).as_bytes(), 1, 2000);
         assert_eq!(shown.lines, 35);
-        assert_eq!(shown.total, 100);
+        assert_eq!(shown.total, Total::Lines(100));
     }
 }

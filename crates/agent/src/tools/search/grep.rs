@@ -164,8 +164,10 @@ impl NameFilter {
         Ok(Self { glob, inverted })
     }
 
-    fn admits(&self, relative: &Path) -> bool {
-        self.glob.is_match(relative) != self.inverted
+    /// Models give such a path from the searched folder on, or from the workspace on.
+    fn admits(&self, from_start: &Path, from_workspace: &Path) -> bool {
+        let named = self.glob.is_match(from_start) || self.glob.is_match(from_workspace);
+        named != self.inverted
     }
 }
 
@@ -195,8 +197,10 @@ impl Search<'_> {
     }
 
     fn visit(&self, searcher: &mut Searcher, start: &Path, file: &Walked) {
-        let relative = file.relative_to(start);
-        if file.is_link() || self.filter.as_ref().is_some_and(|filter| !filter.admits(relative)) {
+        let is_wanted = |filter: &NameFilter| {
+            filter.admits(file.relative_to(start), file.relative_to(self.cwd))
+        };
+        if file.is_link() || !self.filter.as_ref().is_none_or(is_wanted) {
             return;
         }
         let mut found = self.found();

@@ -268,6 +268,10 @@ async fn grep_takes_a_file_a_name_filter_and_ignores_case_on_request() {
         ),
         (json!({"pattern": "Needle", "glob": "!*.rs"}), vec!["src/b.ts:1:Needle"]),
         (
+            json!({"pattern": "Needle", "path": "src", "glob": "src/*.ts", "mode": "files"}),
+            vec!["src/b.ts"],
+        ),
+        (
             json!({"pattern": "needle", "case_insensitive": true, "path": "src", "glob": "*.rs"}),
             vec!["src/a.rs:1:Needle"],
         ),

@@ -131,7 +131,10 @@ pub(crate) fn run(folder: &Path) -> Report {
             continue;
         }
         if line.contains("| jq ") && !has("jq") {
-            report.pending.push(format!("{id}: jq is not installed on this machine"));
+            let line = format!("{id}: jq is not installed on this machine");
+            // Past the test harness, which keeps what passing tests print to itself.
+            std::io::stderr().write_all(format!("NOTE: not run: {line}\n").as_bytes()).unwrap();
+            report.pending.push(line);
             continue;
         }
         match serde_json::from_value::<Row>(value) {

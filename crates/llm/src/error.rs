@@ -14,7 +14,7 @@ use crate::integrity::IntegrityError;
 use crate::sse::SseError;
 
 pub use answer::ErrorAnswer;
-use answer::clean;
+use answer::{clean, clean_to};
 pub use body::{ErrorBody, MAX_MESSAGE_CHARS};
 pub use class::ErrorClass;
 
@@ -206,11 +206,14 @@ impl LlmError {
             Self::Api { kind, message, status } => {
                 Self::Api { kind: clean(&kind, key), message: clean(&message, key), status }
             }
-            Self::Decode(text) => Self::Decode(clean(&text, key)),
+            Self::Decode(text) => Self::Decode(clean_to(&text, key, MAX_DECODE_CHARS)),
             other => other,
         }
     }
 }
+
+/// A protocol fault quotes what it could not read; the start of it tells which server speaks.
+const MAX_DECODE_CHARS: usize = 400;
 
 const CONNECTION_BROKE: &str = "the connection broke: try again";
 
@@ -274,6 +277,21 @@ mod tests {
         let key = ApiKey::new("sk-test-0123456789abcdef0123").unwrap();
         let body = body.as_bytes();
         ErrorAnswer { status, headers, body, now: Duration::ZERO, key: Some(&key) }.into_error()
+    }
+
+    #[test]
+    fn a_key_is_erased_before_a_text_is_cut_in_the_middle_of_it() {
+        let key = ApiKey::new("sk-test-0123456789abcdef0123").unwrap();
+        for padding in (MAX_DECODE_CHARS - 40)..(MAX_MESSAGE_CHARS + 5) {
+            let text = format!("{}{}", "x".repeat(padding), key.expose());
+            for error in [
+                LlmError::Decode(text.clone()),
+                LlmError::Api { kind: "k".into(), message: text, status: None },
+            ] {
+                let shown = error.without_key(Some(&key)).to_string();
+                assert!(!shown.contains("sk-t"), "{padding}: {}", &shown[shown.len() - 60..]);
+            }
+        }
     }
 
     fn in_stream(kind: &str, status: Option<u16>) -> LlmError {

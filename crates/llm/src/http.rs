@@ -241,18 +241,31 @@ impl Clock {
     }
 
     fn next(&self) -> Instant {
-        (self.last_byte + self.deadlines.idle).min(self.started + self.deadlines.total)
+        self.idle_over().min(self.total_over())
     }
 
     /// The error for the deadline that [`Clock::next`] named.
     fn passed(&self) -> LlmError {
-        let idle = self.last_byte + self.deadlines.idle;
-        let (deadline, after) = match idle < self.started + self.deadlines.total {
+        let (deadline, after) = match self.idle_over() < self.total_over() {
             true => (Deadline::Idle, self.deadlines.idle),
             false => (Deadline::Total, self.deadlines.total),
         };
         LlmError::Deadline { deadline, after }
     }
+
+    fn idle_over(&self) -> Instant {
+        later(self.last_byte, self.deadlines.idle)
+    }
+
+    fn total_over(&self) -> Instant {
+        later(self.started, self.deadlines.total)
+    }
+}
+
+/// The moment `wait` after `from`; a wait beyond what a clock can count never ends in practice.
+fn later(from: Instant, wait: Duration) -> Instant {
+    const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
+    from + wait.min(TEN_YEARS)
 }
 
 /// Appends a path to a base URL, keeping a query such as `?api-version=…`.
@@ -338,5 +351,7 @@ mod tests {
         clock.last_byte = clock.started + seconds(4);
         assert_eq!(clock.next(), clock.started + seconds(8));
         assert_eq!(named(&clock), (Deadline::Total, seconds(8)));
+        clock.deadlines = Deadlines { idle: Duration::MAX, total: Duration::MAX, ..deadlines };
+        assert!(clock.next() > clock.started + seconds(86_400));
     }
 }

@@ -54,8 +54,13 @@ impl ErrorAnswer<'_> {
 
 /// A server's text made fit to show: the key removed, then bounded.
 pub(crate) fn clean(text: &str, key: Option<&ApiKey>) -> String {
+    clean_to(text, key, MAX_MESSAGE_CHARS)
+}
+
+/// Like [`clean`], cut to `max_chars`.
+pub(crate) fn clean_to(text: &str, key: Option<&ApiKey>, max_chars: usize) -> String {
     let text = key.map_or(text.into(), |key| key.erase_from(text));
-    body::bounded(&text, MAX_MESSAGE_CHARS)
+    body::bounded(&text, max_chars)
 }
 
 /// An address without what follows `?` or `#`, where signatures and tokens stand.

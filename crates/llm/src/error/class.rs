@@ -221,6 +221,8 @@ const AUTH_TEXTS: &[&str] = &[
 const MODEL_CODES: &[&str] = &["model_not_found", "model_not_available", "invalid_model"];
 /// Codes of trouble on the server's side, as they come inside a stream without a status.
 const SERVER_CODES: &[&str] = &[
+    // A reason to end an answer, or an error without any kind of its own: nothing blames the request.
+    "error",
     "overloaded_error",
     "overloaded",
     "api_error",

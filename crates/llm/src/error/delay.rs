@@ -179,8 +179,13 @@ fn rfc3339(text: &str) -> Option<UnixTime> {
         "Z" | "z" => 0,
         _ => {
             let sign = if zone.starts_with('-') { -1 } else { 1 };
-            let (hours, minutes) = zone.get(1..)?.split_once(':')?;
-            sign * (hours.parse::<i64>().ok()? * 3_600 + minutes.parse::<i64>().ok()? * 60)
+            let zone_at = text.len() - zone.len();
+            if zone.len() != 6 || text.get(zone_at + 3..zone_at + 4) != Some(":") {
+                return None;
+            }
+            let (hours, minutes) =
+                (number(zone_at + 1, zone_at + 3)?, number(zone_at + 4, zone_at + 6)?);
+            sign * (hours * 3_600 + minutes * 60)
         }
     };
     let since = days * 86_400 + time - offset;
@@ -207,6 +212,22 @@ mod tests {
 
     fn delay(status: u16, headers: &[(&str, &str)], message: &str) -> Option<Duration> {
         retry_delay(status, headers, None, message, http_date(NOW).unwrap())
+    }
+
+    #[test]
+    fn an_offset_of_any_other_length_is_no_time() {
+        for (zone, want) in [
+            ("Z", Some(1_792_567_710)),
+            ("+02:00", Some(1_792_567_710 - 7_200)),
+            ("-00:30", Some(1_792_567_710 + 1_800)),
+            ("+9999999999999999:00", None),
+            ("+2:00", None),
+            ("+02:0é", None),
+            ("", None),
+        ] {
+            let got = rfc3339(&format!("2026-10-21T07:28:30{zone}"));
+            assert_eq!(got.map(|time| time.as_secs()), want, "{zone}");
+        }
     }
 
     #[track_caller]

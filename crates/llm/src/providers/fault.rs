@@ -1,15 +1,13 @@
 //! Reads the errors that servers put into an answer whose status was 200; pure.
 //!
 //! Their shapes are those of error answers, read by [`ErrorBody`]; here they become
-//! [`LlmError::Api`].
+//! [`LlmError::Api`]. Texts are whole here: whoever knows the key erases it before anything is cut,
+//! because half a key at a cut would not be recognised.
 
 use serde_json::Value;
 
 use crate::error::LlmError;
-use crate::error::body::{ErrorBody, MAX_MESSAGE_CHARS, bounded};
-
-/// How much of an unreadable answer is quoted, in characters.
-const QUOTE_CHARS: usize = 200;
+use crate::error::body::ErrorBody;
 
 /// The error of an event or a body that holds one, whatever its envelope.
 pub(super) fn from_json(json: &str) -> LlmError {
@@ -25,7 +23,7 @@ pub(super) fn from_json(json: &str) -> LlmError {
         .map(str::to_owned)
         .or_else(|| status.map(|status| status.to_string()))
         .unwrap_or_else(|| "error".to_owned());
-    LlmError::Api { kind, message: bounded(&message, MAX_MESSAGE_CHARS), status }
+    LlmError::Api { kind, message, status }
 }
 
 /// A number, or a number as text, that can be an HTTP status.
@@ -58,16 +56,13 @@ pub fn not_an_event_stream(content_type: Option<&str>, body: &[u8]) -> LlmError 
     let media_type = content_type.unwrap_or("an unnamed type");
     LlmError::Decode(format!(
         "expected an event stream but got {media_type}; check the base URL. It says: {}",
-        bounded(&read.message, QUOTE_CHARS)
+        read.message
     ))
 }
 
 /// The error for an event whose JSON is broken.
 pub(super) fn unreadable(json: &str, error: &serde_json::Error) -> LlmError {
-    LlmError::Decode(format!(
-        "an event is not valid JSON ({error}): {}",
-        bounded(json, QUOTE_CHARS)
-    ))
+    LlmError::Decode(format!("an event is not valid JSON ({error}): {json}"))
 }
 
 #[cfg(test)]
@@ -127,13 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut() {
-        let LlmError::Api { message, .. } =
-            from_json(&format!(r#"{{"error":"{}"}}"#, "é".repeat(5_000)))
-        else {
-            panic!("not an api error")
-        };
-        assert!(message.starts_with("é") && message.ends_with("… (shortened)"), "{message}");
+    fn a_long_message_is_whole_until_the_key_was_looked_for() {
+        let error = from_json(&format!(r#"{{"error":"{}"}}"#, "é".repeat(5_000)));
+        assert!(error.to_string().ends_with('é'));
+        assert!(error.without_key(None).to_string().ends_with("… (shortened)"));
     }
 
     #[test]

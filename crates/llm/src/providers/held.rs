@@ -5,6 +5,9 @@ use crate::error::LlmError;
 /// Far above any signature or server-side result, far below a machine's memory.
 const MAX_BYTES: usize = 32 << 20;
 
+/// What an open block or call costs beside its content, so that their number is bounded too.
+pub(super) const ENTRY: usize = 128;
+
 /// Bytes kept back so far in one answer.
 #[derive(Debug, Default)]
 pub(super) struct Held(usize);

@@ -3,7 +3,10 @@
 /// The entry of the server that `base_url` leads to, if its domain or one above is in the table.
 pub(super) fn known<T: Copy>(table: &[(&str, T)], base_url: &str) -> Option<T> {
     let address = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let host = address.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase();
+    let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
+    // A name and a password may stand before the host.
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let is_below = |domain: &str| {
         host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
@@ -21,6 +24,8 @@ mod tests {
             ("https://API.example.com/v1", Some(1)),
             ("https://me.example.org:8080/v1", Some(2)),
             ("api.example.com", Some(1)),
+            ("https://user:pw@api.example.com/v1", Some(1)),
+            ("https://api.example.com@evil/v1", None),
             ("https://notapi.example.com", None),
             ("https://api.example.com.evil/v1", None),
             ("https://evil/?api.example.com", None),

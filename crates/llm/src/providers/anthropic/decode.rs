@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
-use crate::providers::held::Held;
+use crate::providers::held::{self, Held};
 use crate::providers::loose::{Count, JsonText, Object, Text, read_event, read_part};
 use crate::sse::SseFrame;
 use crate::stream::IdSource;
@@ -256,16 +256,20 @@ impl StreamState {
         if self.open.contains_key(&index) {
             return Err(refuse(format!("block {index} started twice")));
         }
+        self.held.add(held::ENTRY)?;
         let start: Block<'_> = read_part(raw)?;
         let block = self.next_block;
         self.next_block += 1;
         let open = match start.kind.as_str() {
             "text" => {
                 push_text(block, start.text, out);
-                let citations = start.citations.map(RawValue::get).map(serde_json::from_str);
+                let citations = start.citations.map(RawValue::get);
+                self.held.add(citations.map_or(0, str::len))?;
+                let citations = citations.map(serde_json::from_str);
                 Open::Text { block, citations: citations.and_then(Result::ok).unwrap_or_default() }
             }
             "thinking" => {
+                self.held.add(start.signature.as_str().len())?;
                 push_reasoning(block, start.thinking, out);
                 Open::Reasoning { block, signature: start.signature.as_str().to_owned() }
             }

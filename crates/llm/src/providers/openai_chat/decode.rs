@@ -273,7 +273,13 @@ impl ChatStreamState {
     fn reason(&self, raw: Option<&str>) -> Result<FinishReason, LlmError> {
         let called = !self.calls.is_empty();
         let reason = match raw {
-            Some("stop" | "eos" | "end_turn") if self.refused => FinishReason::Refusal,
+            // Whatever else a refusal is called, nothing of it is meant to run.
+            Some("stop" | "eos" | "end_turn" | "tool_calls" | "function_call" | "tool_use")
+            | None
+                if self.refused =>
+            {
+                FinishReason::Refusal
+            }
             // Servers say `stop` after calls, and `tool_calls` without any, which would loop.
             Some("stop" | "eos" | "end_turn" | "tool_calls" | "function_call" | "tool_use")
             | None => {

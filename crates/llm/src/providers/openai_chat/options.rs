@@ -78,6 +78,10 @@ const SERVERS: &[(&str, ChatOptions)] = &[
     ("api.moonshot.ai", ChatOptions::THINKING),
     ("api.moonshot.cn", ChatOptions::THINKING),
     (
+        "openrouter.ai",
+        ChatOptions { reasoning: ReasoningReplay::ReasoningDetails, ..ChatOptions::COMPATIBLE },
+    ),
+    (
         "api.mistral.ai",
         ChatOptions {
             reasoning: ReasoningReplay::None,
@@ -101,6 +105,10 @@ mod tests {
         check("https://api.openai.com/v1", ChatOptions::ORIGINAL);
         check("https://me.openai.azure.com/openai/v1", ChatOptions::ORIGINAL);
         check("https://API.DeepSeek.com", ChatOptions::THINKING);
+        assert_eq!(
+            ChatOptions::for_base_url("https://openrouter.ai/api/v1").reasoning,
+            ReasoningReplay::ReasoningDetails
+        );
         assert_eq!(
             ChatOptions::for_base_url("https://api.mistral.ai/v1").call_ids,
             CallIdRule::NineAlphanumeric

@@ -358,3 +358,11 @@ fn state_that_grows_without_end_is_refused() {
     payloads.extend(std::iter::repeat_n(signature.as_str(), 33));
     refused(&payloads, "provider state");
 }
+
+#[test]
+fn blocks_that_open_without_end_are_refused() {
+    let starts: Vec<String> =
+        (0..300_000).map(|index| start(index, r#"{"type":"text","text":""}"#)).collect();
+    let payloads: Vec<&str> = starts.iter().map(String::as_str).collect();
+    refused(&payloads, "provider state");
+}

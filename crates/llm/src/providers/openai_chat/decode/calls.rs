@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::chunk::{CallDelta, Function};
 use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
-use crate::providers::held::Held;
+use crate::providers::held::{self, Held};
 use crate::stream::IdSource;
 use crate::stream::StreamEvent;
 
@@ -71,10 +71,13 @@ impl Calls {
         let (id, name) = (id.non_empty(), name.non_empty());
         let position = match self.find(index.0, id, name) {
             Some(position) => position,
-            None => self.open(index.0, new_block()),
+            None => {
+                self.held.add(held::ENTRY)?;
+                self.open(index.0, new_block())
+            }
         };
         if let Some(id) = id {
-            self.note_id(position, id);
+            self.note_id(position, id)?;
         }
         let call = u32::try_from(position)
             .map_err(|_| LlmError::Decode("the answer has too many tool calls".to_owned()))?;
@@ -129,11 +132,13 @@ impl Calls {
     }
 
     /// The first id of a call counts; later ones change nothing.
-    fn note_id(&mut self, position: usize, id: &str) {
+    fn note_id(&mut self, position: usize, id: &str) -> Result<(), LlmError> {
         if self.calls[position].id.is_none() {
+            self.held.add(2 * id.len())?;
             self.calls[position].id = Some(id.to_owned());
             self.by_id.entry(id.to_owned()).or_insert(position);
         }
+        Ok(())
     }
 }
 

@@ -572,3 +572,28 @@ fn held_arguments_that_grow_without_end_are_refused() {
         call(json!({"index": 0, "id": "a", "function": {"arguments": "x".repeat(1 << 20)}}));
     refused(&vec![delta; 33], "provider state");
 }
+
+#[test]
+fn calls_that_open_without_end_are_refused() {
+    let id = "i".repeat(1_000);
+    let delta = |n: u32| call(json!({"index": n, "id": format!("{id}{n}")}));
+    refused(&(0..20_000).map(delta).collect::<Vec<_>>(), "provider state");
+}
+
+#[test]
+fn a_refusal_runs_nothing_whatever_the_answer_says_at_its_end() {
+    let refusal = json!({"choices": [{"delta": {"refusal": "no"}}]}).to_string();
+    let called = call(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}));
+    for reason in ["stop", "tool_calls"] {
+        let completion = complete(&[refusal.clone(), called.clone(), end(reason)]);
+        assert_eq!(completion.finish, FinishReason::Refusal, "{reason}");
+    }
+}
+
+#[test]
+fn an_answer_that_the_server_ended_with_an_error_may_be_asked_for_again() {
+    for reason in ["error", "insufficient_system_resource", "network_error"] {
+        let error = events(&[text("ok"), end(reason)]).unwrap_err();
+        assert!(error.is_retryable(), "{reason}: {error}");
+    }
+}

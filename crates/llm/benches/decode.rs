@@ -12,6 +12,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use llm::providers::anthropic::decode::StreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;
+use llm::providers::openai_responses::decode::ResponsesStreamState;
 use llm::sse::{SseDecoder, SseFrame};
 use llm::{LlmError, StreamEvent};
 use serde_json::Value;
@@ -29,6 +30,12 @@ fn bench(c: &mut Criterion) {
     compare(c, "openai-chat", body.as_bytes(), |body| {
         let mut state =
             ChatStreamState::new(Box::new(|| unreachable!("the stream names its calls")));
+        events(body, |frame, out| state.on_sse(frame, out))
+    });
+    let body = streams::openai_responses();
+    compare(c, "openai-responses", body.as_bytes(), |body| {
+        let mut state =
+            ResponsesStreamState::new(Box::new(|| unreachable!("the stream names its calls")));
         events(body, |frame, out| state.on_sse(frame, out))
     });
 }

@@ -81,3 +81,62 @@ pub(crate) fn openai_chat() -> String {
     body.push_str("data: [DONE]\n\n");
     body
 }
+
+/// An answer in Responses, as its servers frame it.
+pub(crate) fn openai_responses() -> String {
+    let mut body = String::new();
+    let mut number = 0;
+    let mut event = |name: &str, fields: &str| {
+        let data = format!(r#"{{"type":"{name}","sequence_number":{number},{fields}}}"#);
+        write!(body, "event: {name}\ndata: {data}\n\n").expect("writing to a string");
+        number += 1;
+    };
+    let response = r#""response":{"id":"resp_01","object":"response","created_at":1752854272,"status":"in_progress","error":null,"incomplete_details":null,"instructions":"You are a careful assistant.","model":"model-2026-04-23","output":[],"parallel_tool_calls":true,"store":false,"tools":[],"usage":null}"#;
+    event("response.created", response);
+    event("response.in_progress", response);
+    event(
+        "response.output_item.added",
+        r#""output_index":0,"item":{"id":"msg_01","type":"message","status":"in_progress","content":[],"phase":"commentary","role":"assistant"}"#,
+    );
+    let mut text = String::new();
+    for word in words(TEXT_DELTAS) {
+        let delta = format!(
+            r#""item_id":"msg_01","output_index":0,"content_index":0,"delta":"{word}","logprobs":[],"obfuscation":"qB1s9d""#
+        );
+        event("response.output_text.delta", &delta);
+        text.push_str(word);
+    }
+    let part =
+        format!(r#"{{"type":"output_text","annotations":[],"logprobs":[],"text":"{text}"}}"#);
+    event(
+        "response.output_text.done",
+        &format!(r#""item_id":"msg_01","output_index":0,"content_index":0,"text":"{text}""#),
+    );
+    let message = format!(
+        r#"{{"id":"msg_01","type":"message","status":"completed","content":[{part}],"phase":"commentary","role":"assistant"}}"#
+    );
+    event("response.output_item.done", &format!(r#""output_index":0,"item":{message}"#));
+    event(
+        "response.output_item.added",
+        r#""output_index":1,"item":{"id":"fc_01","type":"function_call","status":"in_progress","arguments":"","call_id":"call_01","name":"write_file"}"#,
+    );
+    let mut arguments = String::new();
+    for word in words(CALL_DELTAS) {
+        let delta = format!(
+            r#""item_id":"fc_01","output_index":1,"delta":"{word}","obfuscation":"qB1s9d""#
+        );
+        event("response.function_call_arguments.delta", &delta);
+        arguments.push_str(word);
+    }
+    let call = format!(
+        r#"{{"id":"fc_01","type":"function_call","status":"completed","arguments":"{arguments}","call_id":"call_01","name":"write_file"}}"#
+    );
+    event("response.output_item.done", &format!(r#""output_index":1,"item":{call}"#));
+    event(
+        "response.completed",
+        &format!(
+            r#""response":{{"id":"resp_01","object":"response","status":"completed","error":null,"incomplete_details":null,"output":[{message},{call}],"usage":{{"input_tokens":2095,"input_tokens_details":{{"cached_tokens":2048}},"output_tokens":2500,"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":4595}}}}"#
+        ),
+    );
+    body
+}

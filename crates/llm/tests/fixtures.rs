@@ -8,11 +8,14 @@
 //! second would show it if that stopped being so.
 //!
 //! Error answers lie in `errors/NAME.json`: status, headers, body, and what they have to be judged as.
+//! Requests lie in `requests/FAMILY/NAME.N.json`; each carries the answer of the step before.
 
 #[path = "fixtures/errors.rs"]
 mod errors;
 #[path = "fixtures/expectation.rs"]
 mod expectation;
+#[path = "fixtures/requests.rs"]
+mod requests;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -169,6 +172,23 @@ fn the_error_answers_of_other_folders_are_judged_as_they_say() {
     for folder in std::env::split_paths(&folders) {
         let count = errors::check_folder(&folder);
         eprintln!("{}: {count} error answers judged", folder.display());
+    }
+}
+
+#[test]
+fn the_requests_of_this_repository_send_back_what_the_server_said() {
+    assert!(requests::check_folder(&own_folder()) > 0, "no requests in {}", own_folder().display());
+}
+
+#[test]
+fn the_requests_of_other_folders_send_back_what_the_server_said() {
+    let Some(folders) = std::env::var_os(FOLDERS) else {
+        eprintln!("{FOLDERS} is not set: only the requests of this repository were compared");
+        return;
+    };
+    for folder in std::env::split_paths(&folders) {
+        let count = requests::check_folder(&folder);
+        eprintln!("{}: {count} requests compared with the answers before them", folder.display());
     }
 }
 

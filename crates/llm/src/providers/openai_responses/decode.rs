@@ -225,8 +225,7 @@ impl ResponsesStreamState {
                 self.refused |= message.complete(&item, &mut self.next_block, out);
                 message.close(out);
             }
-            (State::Reasoning(mut reasoning), "reasoning") => {
-                reasoning.complete(&item, out);
+            (State::Reasoning(reasoning), "reasoning") => {
                 let meta = Some(state(read_part(raw)?));
                 out.push(StreamEvent::ReasoningDone { block: reasoning.block, meta });
             }

@@ -50,11 +50,9 @@ pub(super) struct Item<'a> {
     pub(super) phase: Text<'a>,
     #[serde(borrow, default)]
     pub(super) content: List<Object<Part<'a>>>,
-    #[serde(borrow, default)]
-    pub(super) summary: List<Object<Part<'a>>>,
 }
 
-/// A part of a message or of reasoning.
+/// A part of a message.
 #[derive(Deserialize)]
 pub(super) struct Part<'a> {
     #[serde(borrow, default)]

@@ -5,10 +5,10 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::event::{Item, Part};
+use super::event::Item;
 use super::{state, take_number};
 use crate::providers::call_ids::CallIds;
-use crate::providers::loose::{List, Object, Text};
+use crate::providers::loose::{Object, Text};
 use crate::stream::StreamEvent;
 
 /// One output item, by its kind.
@@ -138,20 +138,6 @@ impl Reasoning {
         self.shown = Some(now);
         out.push(StreamEvent::Reasoning { block: self.block, text });
     }
-
-    /// Emits the text of the finished item where none was streamed.
-    pub(super) fn complete(&mut self, item: &Item<'_>, out: &mut Vec<StreamEvent>) {
-        if self.shown.is_some() {
-            return;
-        }
-        let text = match joined(&item.summary, "\n\n") {
-            summary if !summary.is_empty() => summary,
-            _ => joined(&item.content, ""),
-        };
-        if !text.is_empty() {
-            out.push(StreamEvent::Reasoning { block: self.block, text });
-        }
-    }
 }
 
 pub(super) struct Call {
@@ -240,9 +226,4 @@ fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Option<Value> {
     let told = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let told: Map<String, Value> = told.collect();
     (!told.is_empty()).then_some(Value::Object(told))
-}
-
-fn joined(parts: &List<Object<Part<'_>>>, between: &str) -> String {
-    let text = |part: &Object<Part<'_>>| part.0.as_ref()?.text.non_empty().map(str::to_owned);
-    parts.0.iter().filter_map(text).collect::<Vec<_>>().join(between)
 }

@@ -182,21 +182,17 @@ fn a_refusal_is_text_and_no_ordinary_end() {
 }
 
 #[test]
-fn what_was_not_streamed_is_taken_from_the_finished_item() {
+fn words_and_arguments_that_were_not_streamed_are_taken_from_the_finished_item() {
     let refusal = json!({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]});
-    let reasoning =
-        json!({"type": "reasoning", "id": "rs_1", "summary": [{"text": "a"}, {"text": "b"}]});
     let completion = complete(&[
-        done(0, reasoning.clone()),
-        done(1, message("Yes.")),
-        done(2, call(r#"{"a":1}"#)),
-        done(3, refusal),
+        done(0, message("Yes.")),
+        done(1, call(r#"{"a":1}"#)),
+        done(2, refusal),
         completed(),
     ]);
     assert_eq!(
         completion.blocks,
         [
-            ContentBlock::Reasoning { text: "a\n\nb".into(), meta: Some(own(reasoning)) },
             ContentBlock::text("Yes."),
             ContentBlock::ToolCall {
                 id: "call_1".into(),

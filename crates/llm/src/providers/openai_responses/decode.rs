@@ -129,8 +129,9 @@ impl ResponsesStreamState {
         voice: Voice,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
-        let Some(text) = mem::take(&mut event.delta).into_non_empty() else { return Ok(()) };
-        let position = self.find_or_open(Address::of(&event), "message")?;
+        let Some((text, position)) = self.take_delta(&mut event, "message")? else {
+            return Ok(());
+        };
         let State::Message(message) = self.items.state(position) else {
             return Err(misplaced("text"));
         };
@@ -147,8 +148,9 @@ impl ResponsesStreamState {
         now: Shown,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
-        let Some(text) = mem::take(&mut event.delta).into_non_empty() else { return Ok(()) };
-        let position = self.find_or_open(Address::of(&event), "reasoning")?;
+        let Some((text, position)) = self.take_delta(&mut event, "reasoning")? else {
+            return Ok(());
+        };
         let State::Reasoning(reasoning) = self.items.state(position) else {
             return Err(misplaced("reasoning"));
         };
@@ -161,8 +163,9 @@ impl ResponsesStreamState {
         mut event: Event<'_>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
-        let Some(fragment) = mem::take(&mut event.delta).into_non_empty() else { return Ok(()) };
-        let position = self.find_or_open(Address::of(&event), "function_call")?;
+        let Some((fragment, position)) = self.take_delta(&mut event, "function_call")? else {
+            return Ok(());
+        };
         let State::Call(call) = self.items.state(position) else {
             return Err(misplaced("arguments"));
         };
@@ -249,11 +252,19 @@ impl ResponsesStreamState {
         Ok(())
     }
 
-    fn find_or_open(&mut self, address: Address<'_>, kind: &str) -> Result<usize, LlmError> {
-        match self.items.find(address) {
-            Some(position) => Ok(position),
-            None => self.open(address, kind),
-        }
+    /// What an event adds, and the item it adds to, which may not have been announced.
+    fn take_delta(
+        &mut self,
+        event: &mut Event<'_>,
+        kind: &str,
+    ) -> Result<Option<(String, usize)>, LlmError> {
+        let Some(text) = mem::take(&mut event.delta).into_non_empty() else { return Ok(None) };
+        let address = Address::of(event);
+        let position = match self.items.find(address) {
+            Some(position) => position,
+            None => self.open(address, kind)?,
+        };
+        Ok(Some((text, position)))
     }
 
     fn open(&mut self, address: Address<'_>, kind: &str) -> Result<usize, LlmError> {

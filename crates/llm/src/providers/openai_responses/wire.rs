@@ -159,6 +159,8 @@ enum Part<'a> {
     },
     InputImage {
         image_url: String,
+        /// How closely it is looked at, which the service's types demand; this is its default.
+        detail: &'static str,
     },
     OutputText {
         text: &'a str,
@@ -217,7 +219,7 @@ fn input_text(text: Cow<'_, str>) -> Option<Part<'_>> {
 }
 
 fn input_image(image: &ImageData) -> Part<'_> {
-    Part::InputImage { image_url: pieces::data_url(image) }
+    Part::InputImage { image_url: pieces::data_url(image), detail: "auto" }
 }
 
 fn assistant_items(message: &Message, options: ResponsesOptions) -> Vec<Item<'_>> {

@@ -3,36 +3,21 @@
 use serde_json::json;
 
 use super::*;
-use crate::builder::{Completion, MessageBuilder};
-use crate::sse::SseDecoder;
+use crate::builder::Completion;
+use crate::providers::drive;
 use crate::stream::Usage;
 use crate::types::ContentBlock;
 
 fn state() -> ResponsesStreamState {
-    let mut made = 0;
-    ResponsesStreamState::new(Box::new(move || {
-        made += 1;
-        format!("made_{made}")
-    }))
+    ResponsesStreamState::new(drive::made_ids())
 }
 
-/// Decodes events without names; what was emitted before an error is lost.
 fn events(payloads: &[Value]) -> Result<Vec<StreamEvent>, LlmError> {
-    let mut state = state();
-    let mut out = Vec::new();
-    for data in payloads {
-        state.on_sse(SseFrame { event: None, data: &data.to_string() }, &mut out)?;
-    }
-    state.on_end(&mut out)?;
-    Ok(out)
+    drive::events(state(), payloads)
 }
 
 fn complete(payloads: &[Value]) -> Completion {
-    let mut builder = MessageBuilder::default();
-    for event in events(payloads).unwrap() {
-        builder.push(&event).unwrap();
-    }
-    builder.finish().unwrap()
+    drive::complete(state(), payloads).unwrap()
 }
 
 fn added(index: impl Into<Value>, item: Value) -> Value {
@@ -98,14 +83,8 @@ fn refused(payloads: &[Value], why: &str) {
     }
 }
 
-/// The completion of a stream of this repository, through the whole path from its bytes.
 fn replay(body: &[u8]) -> Result<Completion, LlmError> {
-    let (mut sse, mut state, mut out) = (SseDecoder::default(), state(), Vec::new());
-    sse.feed(body, |frame| state.on_sse(frame, &mut out))?;
-    state.on_end(&mut out)?;
-    let mut builder = MessageBuilder::default();
-    out.iter().try_for_each(|event| builder.push(event))?;
-    builder.finish()
+    drive::replay(state(), body)
 }
 
 #[test]

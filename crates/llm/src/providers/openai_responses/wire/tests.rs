@@ -231,7 +231,8 @@ fn pictures_stand_in_the_output_that_made_them_and_beside_the_users_words() {
         images: vec![picture()],
     };
     let blocks = vec![ContentBlock::text("and?"), result("see"), ContentBlock::Image(picture())];
-    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,AA=="});
+    let url = "data:image/png;base64,AA==";
+    let image = json!({"type": "input_image", "image_url": url, "detail": "auto"});
     let said = |text| json!({"type": "input_text", "text": text});
     assert_eq!(
         sent(Role::User, blocks, ANY),

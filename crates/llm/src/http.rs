@@ -21,7 +21,7 @@ use crate::error::{Deadline, ErrorAnswer, LlmError};
 use crate::provider::EventStream;
 use crate::providers::fault;
 use answer::Answer;
-pub(crate) use answer::AnswerDecoder;
+pub(crate) use answer::{AnswerDecoder, answer_decoder};
 
 /// How long a request may take, in its three parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
+mod mock;
+
 use std::sync::Arc;
 
 use llm::providers::anthropic::{Anthropic, wire};
@@ -9,7 +11,7 @@ use llm::{
     ApiKey, ChatRequest, Completion, ContentBlock, ErrorClass, EventStream, FinishReason,
     IntegrityError, LlmError, Message, Provider, Usage, collect,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
@@ -65,19 +67,17 @@ fn request() -> ChatRequest {
 }
 
 async fn server(answer: ResponseTemplate) -> MockServer {
-    let server = MockServer::start().await;
-    Mock::given(method("POST")).and(path("/v1/messages")).respond_with(answer).mount(&server).await;
-    server
+    mock::server("/v1/messages", answer).await
 }
 
 async fn ask(server: &MockServer) -> Result<Completion, LlmError> {
     let provider = Anthropic::with_base_url(key(), &server.uri())?;
-    collect(provider.stream(&request()).await?).await
+    mock::ask(&provider, &request()).await
 }
 
 #[tokio::test]
 async fn an_answer_over_the_network_becomes_a_completion() {
-    let server = server(ResponseTemplate::new(200).set_body_raw(ANSWER, "text/event-stream")).await;
+    let server = server(mock::stream(ANSWER)).await;
     let completion = ask(&server).await.unwrap();
     assert_eq!(completion.finish, FinishReason::ToolUse);
     assert_eq!(completion.usage, Usage { input: Some(25), output: Some(40), ..Usage::default() });
@@ -97,7 +97,7 @@ async fn an_answer_over_the_network_becomes_a_completion() {
 
 #[tokio::test]
 async fn the_request_carries_the_key_the_version_and_exactly_the_wire_form() {
-    let answer = ResponseTemplate::new(200).set_body_raw(ANSWER, "text/event-stream");
+    let answer = mock::stream(ANSWER);
     let server = MockServer::start().await;
     Mock::given(method("POST"))
         .and(path("/v1/messages"))
@@ -109,8 +109,7 @@ async fn the_request_carries_the_key_the_version_and_exactly_the_wire_form() {
         .mount(&server)
         .await;
     ask(&server).await.unwrap();
-    let sent = &server.received_requests().await.unwrap()[0];
-    assert_eq!(serde_json::from_slice::<Value>(&sent.body).unwrap(), wire::to_wire(&request()));
+    assert_eq!(mock::body(&mock::sent(&server).await[0]), wire::to_wire(&request()));
 }
 
 #[tokio::test]
@@ -135,7 +134,7 @@ async fn a_request_without_messages_is_refused_before_it_is_sent() {
     let provider = Anthropic::with_base_url(key(), &server.uri()).unwrap();
     let refused = provider.stream(&ChatRequest::default()).await;
     assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
-    assert_eq!(server.received_requests().await.unwrap().len(), 0);
+    assert_eq!(mock::sent(&server).await.len(), 0);
 }
 
 /// The request is gone when the stream is read: the stream borrows nothing from it.
@@ -146,7 +145,7 @@ async fn stream_of(provider: Arc<dyn Provider>) -> EventStream {
 
 #[tokio::test]
 async fn a_provider_is_an_object_and_its_stream_owns_all_it_needs() {
-    let server = server(ResponseTemplate::new(200).set_body_raw(ANSWER, "text/event-stream")).await;
+    let server = server(mock::stream(ANSWER)).await;
     let provider = Anthropic::with_base_url(key(), &server.uri()).unwrap().named("proxy");
     let provider: Arc<dyn Provider> = Arc::new(provider);
     assert_eq!(provider.name(), "proxy");

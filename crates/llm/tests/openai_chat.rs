@@ -2,17 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
+mod mock;
+
 use std::sync::Arc;
 
 use llm::providers::openai_chat::options::{ChatOptions, ReasoningReplay};
 use llm::providers::openai_chat::{OpenAiChat, wire};
 use llm::{
-    ApiKey, ChatRequest, Completion, ContentBlock, FinishReason, IntegrityError, LlmError, Message,
-    Provider, Role, Usage, collect,
+    ApiKey, ChatRequest, ContentBlock, FinishReason, IntegrityError, LlmError, Message, Provider,
+    Role, Usage,
 };
-use serde_json::{Value, json};
-use wiremock::matchers::{method, path};
-use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+use mock::{ask, body, sent};
+use serde_json::json;
+use wiremock::MockServer;
 
 const TWO_CALLS: &str = r#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"Two cities."},"finish_reason":null}]}
 
@@ -43,26 +45,12 @@ fn request() -> ChatRequest {
 }
 
 async fn server() -> MockServer {
-    let server = MockServer::start().await;
-    Mock::given(method("POST"))
-        .and(path("/v1/chat/completions"))
-        .respond_with(ResponseTemplate::new(200).set_body_raw(TWO_CALLS, "text/event-stream"))
-        .mount(&server)
-        .await;
-    server
+    mock::server("/v1/chat/completions", mock::stream(TWO_CALLS)).await
 }
 
 fn provider(server: &MockServer, key: Option<&str>) -> OpenAiChat {
     let key = key.map(|key| ApiKey::new(key).unwrap());
     OpenAiChat::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
-}
-
-async fn ask(provider: &OpenAiChat, req: &ChatRequest) -> Result<Completion, LlmError> {
-    collect(provider.stream(req).await?).await
-}
-
-async fn sent(server: &MockServer) -> Vec<Request> {
-    server.received_requests().await.unwrap()
 }
 
 #[tokio::test]
@@ -104,7 +92,7 @@ async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
     let original = ChatOptions::default();
     ask(&provider.with_options(original), &request()).await.unwrap();
     let sent = sent(&server).await;
-    let body = |at: usize| serde_json::from_slice::<Value>(&sent[at].body).unwrap();
+    let body = |at: usize| body(&sent[at]);
     assert_eq!(body(0), wire::to_wire(&request(), ChatOptions::COMPATIBLE));
     assert_eq!(
         (&body(0)["max_tokens"], &body(1)["max_completion_tokens"]),
@@ -126,8 +114,7 @@ async fn reasoning_of_a_call_goes_back_to_a_compatible_server_in_its_own_field()
     let none = ChatOptions { reasoning: ReasoningReplay::None, ..ChatOptions::COMPATIBLE };
     ask(&provider.with_options(none), &req).await.unwrap();
     let sent = sent(&server).await;
-    let assistant =
-        |at: usize| serde_json::from_slice::<Value>(&sent[at].body).unwrap()["messages"][2].clone();
+    let assistant = |at: usize| body(&sent[at])["messages"][2].clone();
     assert_eq!(assistant(1)["reasoning_content"], "Two cities.");
     assert_eq!(assistant(2).get("reasoning_content"), None);
 }

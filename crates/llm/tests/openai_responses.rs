@@ -2,17 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
+mod mock;
+
 use std::sync::Arc;
 
 use llm::providers::openai_responses::options::ResponsesOptions;
 use llm::providers::openai_responses::{OpenAiResponses, wire};
 use llm::{
-    ApiKey, ChatRequest, Completion, ContentBlock, FinishReason, IntegrityError, LlmError, Message,
-    Provider, Role, Usage, collect,
+    ApiKey, ChatRequest, ContentBlock, FinishReason, IntegrityError, LlmError, Message, Provider,
+    Role, Usage,
 };
-use serde_json::{Value, json};
-use wiremock::matchers::{method, path};
-use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+use mock::{ask, body, sent};
+use serde_json::json;
+use wiremock::MockServer;
 
 const STEP: &str = include_str!("fixtures/openai-responses/reasoning_then_call.sse");
 
@@ -27,30 +29,12 @@ fn request() -> ChatRequest {
 }
 
 async fn server(answer: &str) -> MockServer {
-    let server = MockServer::start().await;
-    Mock::given(method("POST"))
-        .and(path("/v1/responses"))
-        .respond_with(ResponseTemplate::new(200).set_body_raw(answer, "text/event-stream"))
-        .mount(&server)
-        .await;
-    server
+    mock::server("/v1/responses", mock::stream(answer)).await
 }
 
 fn provider(server: &MockServer, key: Option<&str>) -> OpenAiResponses {
     let key = key.map(|key| ApiKey::new(key).unwrap());
     OpenAiResponses::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
-}
-
-async fn ask(provider: &OpenAiResponses, req: &ChatRequest) -> Result<Completion, LlmError> {
-    collect(provider.stream(req).await?).await
-}
-
-async fn sent(server: &MockServer) -> Vec<Request> {
-    server.received_requests().await.unwrap()
-}
-
-fn body(request: &Request) -> Value {
-    serde_json::from_slice(&request.body).unwrap()
 }
 
 #[tokio::test]

@@ -29,6 +29,35 @@ pub(crate) trait AnswerDecoder: Send + Unpin + 'static {
     fn is_finished(&self) -> bool;
 }
 
+/// Gives a decoder, which has these functions of its own, to the network code: a decoder is pure, so
+/// it cannot know of this trait.
+macro_rules! answer_decoder {
+    ($state:ty) => {
+        impl $crate::http::AnswerDecoder for $state {
+            fn on_sse(
+                &mut self,
+                frame: $crate::sse::SseFrame<'_>,
+                out: &mut Vec<$crate::stream::StreamEvent>,
+            ) -> Result<(), $crate::error::LlmError> {
+                self.on_sse(frame, out)
+            }
+
+            fn on_end(
+                &mut self,
+                out: &mut Vec<$crate::stream::StreamEvent>,
+            ) -> Result<(), $crate::error::LlmError> {
+                self.on_end(out)
+            }
+
+            fn is_finished(&self) -> bool {
+                self.is_finished()
+            }
+        }
+    };
+}
+
+pub(crate) use answer_decoder;
+
 /// How long the server may take to close a body whose answer is complete. Reading to the end keeps
 /// the connection for the next request; longer than this is dearer than a new connection.
 const CLOSING: Duration = Duration::from_millis(250);

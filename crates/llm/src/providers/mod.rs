@@ -3,6 +3,8 @@
 pub mod anthropic;
 mod call_ids;
 mod counts;
+#[cfg(test)]
+mod drive;
 pub mod fault;
 mod held;
 mod loose;

@@ -6,11 +6,9 @@ use async_trait::async_trait;
 
 use crate::api_key::ApiKey;
 use crate::error::LlmError;
-use crate::http::{AnswerDecoder, Deadlines, Endpoint};
+use crate::http::{Deadlines, Endpoint, answer_decoder};
 use crate::integrity::IntegrityError;
 use crate::provider::{EventStream, Provider, random_call_ids};
-use crate::sse::SseFrame;
-use crate::stream::StreamEvent;
 use crate::types::ChatRequest;
 use decode::ChatStreamState;
 use options::ChatOptions;
@@ -104,16 +102,4 @@ impl Provider for OpenAiChat {
     }
 }
 
-impl AnswerDecoder for ChatStreamState {
-    fn on_sse(&mut self, frame: SseFrame<'_>, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
-        self.on_sse(frame, out)
-    }
-
-    fn on_end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
-        self.on_end(out)
-    }
-
-    fn is_finished(&self) -> bool {
-        self.is_finished()
-    }
-}
+answer_decoder!(ChatStreamState);

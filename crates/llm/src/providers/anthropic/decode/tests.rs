@@ -1,35 +1,20 @@
 //! What each event of the protocol means, row by row.
 
 use super::*;
-use crate::builder::{Completion, MessageBuilder};
-use crate::sse::SseDecoder;
+use crate::builder::Completion;
+use crate::providers::drive;
 use crate::types::ContentBlock;
 
 fn state() -> StreamState {
-    let mut made = 0;
-    StreamState::new(Box::new(move || {
-        made += 1;
-        format!("made_{made}")
-    }))
+    StreamState::new(drive::made_ids())
 }
 
-/// Decodes events without names; what was emitted before an error is lost.
 fn events(payloads: &[&str]) -> Result<Vec<StreamEvent>, LlmError> {
-    let mut state = state();
-    let mut out = Vec::new();
-    for data in payloads {
-        state.on_sse(SseFrame { event: None, data }, &mut out)?;
-    }
-    state.on_end(&mut out)?;
-    Ok(out)
+    drive::events(state(), payloads)
 }
 
 fn complete(payloads: &[&str]) -> Completion {
-    let mut builder = MessageBuilder::default();
-    for event in events(payloads).unwrap() {
-        builder.push(&event).unwrap();
-    }
-    builder.finish().unwrap()
+    drive::complete(state(), payloads).unwrap()
 }
 
 fn start(index: u32, block: &str) -> String {
@@ -62,14 +47,8 @@ fn refused(payloads: &[&str], why: &str) {
     }
 }
 
-/// The completion of a stream of this repository, through the whole path from its bytes.
 fn replay(body: &[u8]) -> Result<Completion, LlmError> {
-    let (mut sse, mut state, mut out) = (SseDecoder::default(), state(), Vec::new());
-    sse.feed(body, |frame| state.on_sse(frame, &mut out))?;
-    state.on_end(&mut out)?;
-    let mut builder = MessageBuilder::default();
-    out.iter().try_for_each(|event| builder.push(event))?;
-    builder.finish()
+    drive::replay(state(), body)
 }
 
 #[test]

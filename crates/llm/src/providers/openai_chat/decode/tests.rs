@@ -1,36 +1,24 @@
 //! What each field of a chunk means, row by row.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builder::{Completion, MessageBuilder};
-use crate::sse::SseDecoder;
+use crate::builder::Completion;
+use crate::providers::drive;
 use crate::types::{ContentBlock, ProviderMeta};
 
 fn state() -> ChatStreamState {
-    let mut made = 0;
-    ChatStreamState::new(Box::new(move || {
-        made += 1;
-        format!("made_{made}")
-    }))
+    ChatStreamState::new(drive::made_ids())
 }
 
-fn events(payloads: &[impl AsRef<str>]) -> Result<Vec<StreamEvent>, LlmError> {
-    let mut state = state();
-    let mut out = Vec::new();
-    for data in payloads {
-        state.on_sse(SseFrame { event: None, data: data.as_ref() }, &mut out)?;
-    }
-    state.on_end(&mut out)?;
-    Ok(out)
+fn events(payloads: &[impl Display]) -> Result<Vec<StreamEvent>, LlmError> {
+    drive::events(state(), payloads)
 }
 
-fn complete(payloads: &[impl AsRef<str>]) -> Completion {
-    let mut builder = MessageBuilder::default();
-    for event in events(payloads).unwrap() {
-        builder.push(&event).unwrap();
-    }
-    builder.finish().unwrap()
+fn complete(payloads: &[impl Display]) -> Completion {
+    drive::complete(state(), payloads).unwrap()
 }
 
 /// A chunk with this delta.
@@ -51,12 +39,7 @@ fn call(delta: Value) -> String {
 }
 
 fn replay(body: &[u8]) -> Completion {
-    let (mut sse, mut state, mut out) = (SseDecoder::default(), state(), Vec::new());
-    sse.feed(body, |frame| state.on_sse(frame, &mut out)).unwrap();
-    state.on_end(&mut out).unwrap();
-    let mut builder = MessageBuilder::default();
-    out.iter().try_for_each(|event| builder.push(event)).unwrap();
-    builder.finish().unwrap()
+    drive::replay(state(), body).unwrap()
 }
 
 fn calls(completion: Completion) -> Vec<(String, String, Value)> {
@@ -78,7 +61,7 @@ fn check_calls(deltas: &[Value], want: &[(&str, &str, Value)]) {
 }
 
 #[track_caller]
-fn refused(payloads: &[impl AsRef<str>], why: &str) {
+fn refused(payloads: &[impl Display], why: &str) {
     match events(payloads) {
         Err(LlmError::Decode(message)) => assert!(message.contains(why), "{message}"),
         other => panic!("not refused: {other:?}"),

@@ -1,0 +1,36 @@
+//! A server that answers every request alike and keeps what it was asked.
+
+#![allow(dead_code, unreachable_pub, reason = "each test target uses its part of this module")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
+
+use llm::{ChatRequest, Completion, LlmError, Provider, collect};
+use serde_json::Value;
+use wiremock::matchers::{method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+/// Answers what is posted to `at`.
+pub async fn server(at: &str, answer: ResponseTemplate) -> MockServer {
+    let server = MockServer::start().await;
+    Mock::given(method("POST")).and(path(at)).respond_with(answer).mount(&server).await;
+    server
+}
+
+/// A successful answer.
+pub fn stream(body: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
+}
+
+/// Asks and reads the answer to its end.
+pub async fn ask(provider: &dyn Provider, req: &ChatRequest) -> Result<Completion, LlmError> {
+    collect(provider.stream(req).await?).await
+}
+
+/// The requests that reached the server.
+pub async fn sent(server: &MockServer) -> Vec<Request> {
+    server.received_requests().await.unwrap()
+}
+
+/// The body of a request.
+pub fn body(request: &Request) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
+}

@@ -30,9 +30,10 @@ pub const CREDENTIALS: &[&str] = &[
     ".ssh/",
     ".gnupg/",
     ".kube/",
-    ".config/gcloud/",
-    ".docker/config.json",
-    ".cargo/credentials.toml",
+    // A slash in the middle anchors a mask, and these lie in anybody's folder.
+    "**/.config/gcloud/",
+    "**/.docker/config.json",
+    "**/.cargo/credentials.toml",
 ];
 
 /// A compiled list of masks.
@@ -106,7 +107,14 @@ mod tests {
     #[test]
     fn credential_files_are_masked_and_their_examples_are_not() {
         let masks = masks(CREDENTIALS);
-        for hidden in [".env", "web/.env.local", "key.PEM", ".ssh/config", "a/.aws/credentials"] {
+        for hidden in [
+            ".env",
+            "web/.env.local",
+            "key.PEM",
+            ".ssh/config",
+            "a/.aws/credentials",
+            "a/.docker/config.json",
+        ] {
             assert!(masks.hide(Path::new(hidden)), "{hidden}");
         }
         for seen in [".env.example", "src/env.rs", "src/id_generator.rs", ".envrc", "pem.rs"] {

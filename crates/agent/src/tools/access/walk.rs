@@ -89,7 +89,15 @@ impl FileAccess {
         let target = super::join(start, route.below);
         // From the root on, so that the ignore files above the start count.
         let in_git = is_in_git(root);
-        let walk = Walk { root, target: &target, start, masks: &self.masks, in_git };
+        let mask_roots = self.roots_around_and_in(start);
+        let walk = Walk {
+            root,
+            target: &target,
+            start,
+            masks: &self.masks,
+            mask_roots: &mask_roots,
+            in_git,
+        };
         let (left_out, reached) = walk.run(cancel, &visitor);
         if reached || cancel.is_cancelled() {
             return left_out;
@@ -108,6 +116,12 @@ impl FileAccess {
         })
     }
 
+    /// The roots whose masks a walk from `start` on can meet, wherever the walk itself begins.
+    fn roots_around_and_in(&self, start: &Path) -> Vec<PathBuf> {
+        let roots = self.roots.iter().map(|root| &root.real);
+        roots.filter(|root| is_on_the_way(root, start)).cloned().collect()
+    }
+
     /// Whether searches stay out of it because it is git's own.
     pub(crate) fn has_git_part(&self, real: &Path) -> bool {
         let root = self.root_of(real).unwrap_or(Path::new(""));
@@ -121,6 +135,7 @@ struct Walk<'a> {
     target: &'a Path,
     start: &'a Path,
     masks: &'a Arc<Masks>,
+    mask_roots: &'a [PathBuf],
     /// Whether the root lies in a git repository. If so, ignore files count as they do for git, from
     /// the repository's top on; if not, those from the root on, and none of a folder above it.
     in_git: bool,
@@ -176,7 +191,9 @@ impl Walk<'_> {
 
 /// Decides what is walked into, beyond what ignore files say.
 struct Filter {
-    root: PathBuf,
+    /// What masks are relative to: roots of the access, as for a path that is named, and not where
+    /// this walk begins.
+    mask_roots: Vec<PathBuf>,
     start: PathBuf,
     target: PathBuf,
     masks: Arc<Masks>,
@@ -187,7 +204,7 @@ struct Filter {
 impl Filter {
     fn new(walk: &Walk<'_>) -> Self {
         Self {
-            root: walk.root.to_owned(),
+            mask_roots: walk.mask_roots.to_owned(),
             start: walk.start.to_owned(),
             target: walk.target.to_owned(),
             masks: Arc::clone(walk.masks),
@@ -205,20 +222,32 @@ impl Filter {
             self.reached_start.store(true, Ordering::Relaxed);
         }
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if self.masks.hide_entry(rest(path, &self.root), is_dir) {
+        if self.is_masked(path, is_dir) {
             self.masked.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         true
     }
+
+    fn is_masked(&self, path: &Path, is_dir: bool) -> bool {
+        let mut relative = self.mask_roots.iter().filter_map(|root| rest_in(path, root));
+        relative.any(|relative| self.masks.hide_entry(relative, is_dir))
+    }
+}
+
+/// What follows a folder's path in the path of something in it; the path itself of anything else.
+fn rest<'p>(path: &'p Path, folder: &Path) -> &'p Path {
+    rest_in(path, folder).unwrap_or(path)
 }
 
 /// What follows a folder's path in the path of something in it. Walks join paths in one way only, so
 /// the bytes can be cut off without looking at the parts, for which there is a call per file.
-fn rest<'p>(path: &'p Path, folder: &Path) -> &'p Path {
-    let bytes = path.as_os_str().as_bytes();
-    let rest = bytes.strip_prefix(folder.as_os_str().as_bytes()).unwrap_or(bytes);
-    Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)))
+fn rest_in<'p>(path: &'p Path, folder: &Path) -> Option<&'p Path> {
+    let folder = folder.as_os_str().as_bytes();
+    let rest = path.as_os_str().as_bytes().strip_prefix(folder)?;
+    // Only the root of the file system ends in a slash itself.
+    let rest = if folder.ends_with(b"/") { rest } else { rest.strip_prefix(b"/")? };
+    Some(Path::new(OsStr::from_bytes(rest)))
 }
 
 /// Whether one path is the other or a folder around it. Compares bytes, once per file of a walk.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::tool::{Tool, ToolContext, ToolError};
 use crate::tools::access::{AccessRules, FileAccess};
+use crate::tools::fs::{Files, ReadFile};
 
 struct Scratch {
     _dir: tempfile::TempDir,
@@ -159,6 +160,47 @@ async fn search_cannot_expose_masked_files() {
     for path in [".env", "deploy/.ssh", "innocent"] {
         let error = scratch.grep(json!({"pattern": "needle", "path": path})).await.unwrap_err();
         assert!(error.to_string().contains("masked"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn credentials_deep_in_a_folder_stay_masked_even_when_an_ignored_folder_is_named() {
+    let scratch = Scratch::new();
+    let secrets = [".docker/config.json", ".cargo/credentials.toml", ".config/gcloud/token.db"];
+    scratch.file(".gitignore", ".docker/\n.cargo/\n.config/\n");
+    for secret in secrets {
+        scratch.file(secret, "needle\n").file(&format!("sub/{secret}"), "needle\n");
+    }
+    let seen = [".docker/seen", ".cargo/seen", ".config/seen"];
+    for seen in seen {
+        scratch.file(seen, "needle\n").file(&format!("sub/{seen}"), "needle\n");
+    }
+    let read_file = ReadFile(Files::new(Arc::clone(&scratch.access)));
+    for (secret, seen) in secrets.into_iter().zip(seen) {
+        for home in ["", "sub/"] {
+            let (secret, seen) = (format!("{home}{secret}"), format!("{home}{seen}"));
+            let folder = Path::new(&seen).parent().unwrap().to_str().unwrap();
+            let lines = scratch.grep(json!({"pattern": "needle", "path": folder})).await;
+            assert_eq!(Scratch::files(lines), [format!("{seen}:1:needle")]);
+            let files = scratch.glob(json!({"pattern": "**/*", "path": folder})).await;
+            assert_eq!(Scratch::files(files), [seen]);
+            let error = Tool::call(&read_file, json!({"file_path": secret}), &scratch.ctx).await;
+            assert!(error.unwrap_err().to_string().contains("masked"), "{secret}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn masks_of_a_root_inside_another_hold_for_a_search_from_the_outer_one() {
+    let mut scratch = Scratch::new();
+    scratch.file("inner/private/k", "needle\n").file("inner/seen", "needle\n");
+    let mut rules = AccessRules::workspace(&scratch.root);
+    rules.readable = vec![scratch.root.join("inner")];
+    rules.masked = vec!["/private/".to_owned()];
+    scratch.access = Arc::new(FileAccess::new(rules).unwrap());
+    for path in [".", "inner"] {
+        let lines = scratch.grep(json!({"pattern": "needle", "path": path})).await;
+        assert_eq!(Scratch::files(lines), ["inner/seen:1:needle"], "{path}");
     }
 }
 

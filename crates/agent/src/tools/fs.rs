@@ -66,11 +66,24 @@ fn check_cancel(cancel: &CancellationToken) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// A diff of what a call would do, or why it would fail.
-fn preview_of(named: &str, plan: Result<(Vec<u8>, Vec<u8>), ToolError>) -> String {
+/// Contents before and after a change.
+type Change = (Vec<u8>, Vec<u8>);
+
+/// A diff of all that a call would do. When it would fail, the reason and all that it asks for: what
+/// makes it fail may have changed by the time it runs. Nothing where that is too much to compare; the
+/// call's arguments are shown instead then.
+fn preview_of(
+    named: &str,
+    plan: Result<Change, ToolError>,
+    asked: impl FnOnce() -> Change,
+) -> Option<String> {
     match plan {
-        Ok((before, after)) => diff::unified(named, &before, &after),
-        Err(error) => format!("this call would fail: {error}"),
+        Ok((before, after)) => diff::whole(named, &before, &after),
+        Err(error) => {
+            let (before, after) = asked();
+            let asked = diff::whole(named, &before, &after)?;
+            Some(format!("this call would fail: {error}\nwhat it asks for:\n{asked}"))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A unified diff for a person, in bounded time and length. [pure]
+//! A unified diff for a person: short for what was done, whole for what is to be approved. [pure]
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -21,21 +21,35 @@ const MAX_LINE_CHARS: usize = 300;
 /// Time after which the comparison takes the first answer it has.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Compares two contents of the file called `name`.
+/// Compares two contents of the file called `name`, and is cut where it grows long.
 pub(super) fn unified(name: &str, before: &[u8], after: &[u8]) -> String {
-    let old_name = if before.is_empty() { "/dev/null" } else { name };
-    let mut out = format!("--- {old_name}\n+++ {name}\n");
+    let mut out = header(name, before);
     let part = Differing::between(before, after);
-    let (old, new) = (&before[part.old.clone()], &after[part.new.clone()]);
+    let (old, new) = part.of(before, after);
     if old.len().max(new.len()) > MAX_COMPARED {
         let (minus, plus) = (count_lines(old), count_lines(new));
         push(&mut out, format_args!("[{minus} lines become {plus}; too much to show]\n"));
         return out;
     }
-    // Where lines end in CR LF throughout, showing every CR would say nothing.
-    let crlf = [old, new].iter().all(|part| first_line_ends_in_crlf(part));
-    hunks(&mut out, &text(old, crlf), &text(new, crlf), part.first_line);
+    hunks(&mut out, old, new, part.first_line, Length::Short);
     out
+}
+
+/// The same with nothing left out, or nothing where there is too much to compare.
+pub(super) fn whole(name: &str, before: &[u8], after: &[u8]) -> Option<String> {
+    let part = Differing::between(before, after);
+    let (old, new) = part.of(before, after);
+    if old.len().max(new.len()) > MAX_COMPARED {
+        return None;
+    }
+    let mut out = header(name, before);
+    hunks(&mut out, old, new, part.first_line, Length::Whole);
+    Some(out)
+}
+
+fn header(name: &str, before: &[u8]) -> String {
+    let old_name = if before.is_empty() { "/dev/null" } else { name };
+    format!("--- {old_name}\n+++ {name}\n")
 }
 
 fn text(part: &[u8], crlf: bool) -> String {
@@ -43,8 +57,20 @@ fn text(part: &[u8], crlf: bool) -> String {
     if crlf { text.replace("\r\n", "\n") } else { text.into_owned() }
 }
 
-fn hunks(out: &mut String, old: &str, new: &str, first_line: usize) {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+/// How much of a diff is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// Enough to see what was done.
+    Short,
+    /// All of it.
+    Whole,
+}
+
+fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Length) {
+    // Where lines end in CR LF throughout, showing every CR would say nothing.
+    let crlf = [old, new].iter().all(|part| every_line_ends_in_crlf(part));
+    let (old, new) = (text(old, crlf), text(new, crlf));
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&old, &new);
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old_range = first.old_range().start..last.old_range().end;
@@ -52,23 +78,30 @@ fn hunks(out: &mut String, old: &str, new: &str, first_line: usize) {
         let (minus, plus) = (range(&old_range, first_line), range(&new_range, first_line));
         push(out, format_args!("@@ -{minus} +{plus} @@\n"));
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => ' ',
-            };
-            let line = change.value();
-            let shown = crate::truncate::head(line.trim_end_matches('\n'), MAX_LINE_CHARS);
-            let cut = if shown.len() + 1 < line.len() { " [cut]" } else { "" };
-            push(out, format_args!("{sign}{shown}{cut}\n"));
-            if !line.ends_with('\n') {
-                out.push_str("\\ No newline at end of file\n");
-            }
-            if out.len() > MAX_CHARS {
+            line(out, change.tag(), change.value(), length);
+            if length == Length::Short && out.len() > MAX_CHARS {
                 out.push_str("[diff cut here]\n");
                 return;
             }
         }
+    }
+}
+
+fn line(out: &mut String, tag: ChangeTag, line: &str, length: Length) {
+    let sign = match tag {
+        ChangeTag::Delete => '-',
+        ChangeTag::Insert => '+',
+        ChangeTag::Equal => ' ',
+    };
+    let all = line.strip_suffix('\n').unwrap_or(line);
+    let shown = match length {
+        Length::Short => crate::truncate::head(all, MAX_LINE_CHARS),
+        Length::Whole => all,
+    };
+    let cut = if shown.len() < all.len() { " [cut]" } else { "" };
+    push(out, format_args!("{sign}{shown}{cut}\n"));
+    if !line.ends_with('\n') {
+        out.push_str("\\ No newline at end of file\n");
     }
 }
 
@@ -109,6 +142,11 @@ impl Differing {
             first_line: count_lines(&old[..start]),
         }
     }
+
+    /// These lines in both contents.
+    fn of<'a>(&self, old: &'a [u8], new: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        (&old[self.old.clone()], &new[self.new.clone()])
+    }
 }
 
 /// The start of the line `CONTEXT` lines before the end of `text`.
@@ -126,8 +164,8 @@ fn count_lines(text: &[u8]) -> usize {
     ends + usize::from(text.last().is_some_and(|&byte| byte != b'\n'))
 }
 
-fn first_line_ends_in_crlf(part: &[u8]) -> bool {
-    memchr::memchr(b'\n', part).is_none_or(|end| end > 0 && part[end - 1] == b'\r')
+fn every_line_ends_in_crlf(part: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', part).all(|end| end > 0 && part[end - 1] == b'\r')
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -182,6 +220,8 @@ mod tests {
     fn carriage_returns_are_shown_only_where_they_make_the_difference() {
         assert!(!unified("a", b"x\r\ny\r\n", b"x\r\nz\r\n").contains('\r'));
         assert!(unified("a", b"x\r\n", b"x\n").contains("-x\r\n+x\n"));
+        let mixed = unified("a", b"x\r\ny\n", b"x\r\ny\r\n");
+        assert!(mixed.contains("-y\n+y\r\n"), "{mixed:?}");
     }
 
     #[test]
@@ -194,5 +234,14 @@ mod tests {
         assert!(unified("a", b"", long.as_bytes()).contains(" [cut]\n"));
         let huge = "x\n".repeat(MAX_COMPARED);
         assert!(unified("a", b"", huge.as_bytes()).contains("[0 lines become 262144; too much"));
+    }
+
+    #[test]
+    fn a_whole_diff_leaves_nothing_out_or_is_none() {
+        let many = numbers(0..20_000) + &"x".repeat(10_000) + " end\n";
+        let diff = whole("a", b"", many.as_bytes()).unwrap();
+        assert_eq!(diff.lines().filter(|line| line.starts_with('+')).count(), 20_002);
+        assert!(diff.ends_with("x end\n") && !diff.contains("cut"));
+        assert_eq!(whole("a", b"", "x\n".repeat(MAX_COMPARED).as_bytes()), None);
     }
 }

@@ -67,10 +67,13 @@ impl TypedTool for EditFile {
         let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
         off_runtime(&ctx.cancel, move || {
             let plan = plan(&files, &cwd, &args).map(|plan| (plan.before, plan.spliced.content));
-            Ok(preview_of(&args.file_path, plan))
+            let asked =
+                || (args.old_string.clone().into_bytes(), args.new_string.clone().into_bytes());
+            Ok(preview_of(&args.file_path, plan, asked))
         })
         .await
         .ok()
+        .flatten()
     }
 
     async fn run(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

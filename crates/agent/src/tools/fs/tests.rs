@@ -273,8 +273,28 @@ async fn a_preview_shows_the_diff_and_changes_nothing() {
     let args = json!({"file_path": "../x", "content": "b\n"});
     let preview = Tool::preview(&write, &args, &scratch.ctx).await.unwrap();
     assert!(preview.starts_with("this call would fail: `../x` lies outside"), "{preview}");
+    assert!(preview.ends_with("what it asks for:\n--- /dev/null\n+++ ../x\n@@ -0,0 +1 @@\n+b\n"));
     assert_eq!(scratch.content("a"), "old\n");
     assert!(!scratch.root.join("new").exists());
+}
+
+#[tokio::test]
+async fn a_preview_shows_the_last_line_of_a_large_change_or_leaves_it_to_the_arguments() {
+    let scratch = Scratch::new();
+    scratch.known("a", "old\n").await;
+    let edit = EditFile(scratch.files.clone());
+    let write = WriteFile(scratch.files.clone());
+    let large = "harmless\n".repeat(2_300) + &" ".repeat(400) + "rm -rf ~\n";
+    let written = json!({"file_path": "b", "content": large});
+    let preview = Tool::preview(&write, &written, &scratch.ctx).await.unwrap();
+    assert!(preview.ends_with(" rm -rf ~\n"), "{preview}");
+    for (old, start) in [("old\n", "--- a\n"), ("not there", "this call would fail: ")] {
+        let edited = json!({"file_path": "a", "old_string": old, "new_string": large});
+        let preview = Tool::preview(&edit, &edited, &scratch.ctx).await.unwrap();
+        assert!(preview.starts_with(start) && preview.contains(" rm -rf ~\n"), "{preview}");
+    }
+    let huge = json!({"file_path": "b", "content": large.repeat(20)});
+    assert_eq!(Tool::preview(&write, &huge, &scratch.ctx).await, None);
 }
 
 #[tokio::test]

@@ -62,12 +62,14 @@ impl TypedTool for WriteFile {
     async fn preview(&self, args: WriteFileArgs, ctx: &ToolContext) -> Option<String> {
         let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
         off_runtime(&ctx.cancel, move || {
+            let content = || args.content.clone().into_bytes();
             let plan = plan(&files, &cwd, &args.file_path)
-                .map(|plan| (plan.before.unwrap_or_default(), args.content.into_bytes()));
-            Ok(preview_of(&args.file_path, plan))
+                .map(|plan| (plan.before.unwrap_or_default(), content()));
+            Ok(preview_of(&args.file_path, plan, || (Vec::new(), content())))
         })
         .await
         .ok()
+        .flatten()
     }
 
     async fn run(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use self::pipe::Writer;
+use self::pipe::Outside;
 
 /// The most that is read.
 pub(crate) const LIMIT: usize = 10 * 1024 * 1024;
@@ -93,25 +93,23 @@ pub(crate) async fn read(
     match source {
         Source::Nothing => Ok(None),
         Source::File => gather(chunks()?, Vec::new()).await.map(Some),
-        Source::Pipe => read_pipe(SILENCE, pipe::outside_writer, &mut say).await,
-        Source::Blind => read_pipe(BLIND_SILENCE, || None, &mut say).await,
+        Source::Pipe => read_pipe(pipe::outside_writer, &mut say).await,
+        Source::Blind => read_pipe(|| Outside::Unknown, &mut say).await,
     }
 }
 
 async fn read_pipe(
-    silence: Duration,
-    writer: impl Fn() -> Option<Writer>,
+    look: impl Fn() -> Outside,
     say: &mut dyn FnMut(&str),
 ) -> Result<Option<String>, StdinError> {
     let mut chunks = chunks()?;
-    match first_chunk(&mut chunks, silence, writer, say).await? {
+    match first_chunk(&mut chunks, look, say).await? {
         First::Bytes(bytes) => gather(chunks, bytes).await.map(Some),
         First::End => Ok(Some(String::new())),
-        First::Silent => {
+        First::Silent { secs, because } => {
             say(&format!(
-                "standard input stayed silent for {} s and nobody is there to write to it: going on \
-                 without it (--no-stdin skips the wait)",
-                silence.as_secs()
+                "standard input stayed silent for {secs} s and {because}: going on without it \
+                 (--no-stdin skips the wait)"
             ));
             Ok(None)
         }
@@ -121,26 +119,39 @@ async fn read_pipe(
 enum First {
     Bytes(Vec<u8>),
     End,
-    Silent,
+    Silent { secs: u64, because: &'static str },
 }
 
 async fn first_chunk(
     chunks: &mut Chunks,
-    silence: Duration,
-    writer: impl Fn() -> Option<Writer>,
+    look: impl Fn() -> Outside,
     say: &mut dyn FnMut(&str),
 ) -> Result<First, StdinError> {
     let mut told = false;
+    let began = Instant::now();
+    let blind = began + BLIND_SILENCE;
+    let mut until = began + SILENCE;
     loop {
-        match timeout_at(Instant::now() + silence, chunks.recv()).await {
+        match timeout_at(until, chunks.recv()).await {
             Ok(Some(chunk)) => return Ok(First::Bytes(chunk?)),
             Ok(None) => return Ok(First::End),
             Err(_) => {}
         }
-        let Some(writer) = writer() else { return Ok(First::Silent) };
-        if !told {
-            say(&format!("waiting for standard input from {writer} (--no-stdin skips it)"));
-            told = true;
+        let silent = |because| First::Silent { secs: began.elapsed().as_secs(), because };
+        match look() {
+            Outside::Nobody => return Ok(silent("nobody is there to write to it")),
+            Outside::Unknown if until >= blind => {
+                return Ok(silent("whether anybody will write to it cannot be found out"));
+            }
+            // Looked at again meanwhile: who is hidden now may be gone then.
+            Outside::Unknown => until = blind.min(until + SILENCE),
+            Outside::Writer(writer) => {
+                if !told {
+                    say(&format!("waiting for standard input from {writer} (--no-stdin skips it)"));
+                    told = true;
+                }
+                until += SILENCE;
+            }
         }
     }
 }
@@ -191,6 +202,7 @@ async fn gather(mut chunks: Chunks, mut bytes: Vec<u8>) -> Result<String, StdinE
 
 #[cfg(test)]
 mod tests {
+    use super::pipe::Writer;
     use super::*;
 
     fn feed(pieces: Vec<Vec<u8>>) -> Chunks {
@@ -223,15 +235,28 @@ mod tests {
         let writer = || {
             **looks.borrow_mut() += 1;
             let alive = **looks.borrow() < 4;
-            alive.then(|| Writer { pid: 7, command: "cargo test".into() })
+            match alive {
+                true => Outside::Writer(Writer { pid: 7, command: "cargo test".into() }),
+                false => Outside::Nobody,
+            }
         };
         let mut said = Vec::new();
         let mut say = |line: &str| said.push(line.to_owned());
-        let first = first_chunk(&mut chunks, SILENCE, writer, &mut say).await.unwrap();
-        assert!(matches!(first, First::Silent));
+        let first = first_chunk(&mut chunks, writer, &mut say).await.unwrap();
+        assert!(matches!(first, First::Silent { secs: 12, .. }));
         assert_eq!(
             said,
             ["waiting for standard input from `cargo test` (process 7) (--no-stdin skips it)"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nobody_can_be_seen_and_nobody_ruled_out_the_wait_is_longer() {
+        let (_open, mut chunks) = mpsc::channel(1);
+        for (outside, wait) in [(Outside::Nobody, 3), (Outside::Unknown, 10)] {
+            let look = || outside.clone();
+            let first = first_chunk(&mut chunks, look, &mut |_| {}).await.unwrap();
+            assert!(matches!(first, First::Silent { secs, .. } if secs == wait), "{outside:?}");
+        }
     }
 }

@@ -13,8 +13,11 @@ use super::StartError;
 /// How long a local server may take to list its models when none was asked for by name.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// Most tokens of one answer where the protocol demands a number.
+/// Most tokens of one answer where the protocol demands a number, for a model known to allow as many.
 const MAX_TOKENS: u32 = 32_000;
+
+/// The same for a model of which nothing is known: as many as even the oldest ones allow.
+const CAUTIOUS_MAX_TOKENS: u32 = 4_096;
 
 /// Keys and endpoints from the user's own environment; no value is empty.
 #[derive(Clone, Default)]
@@ -59,6 +62,15 @@ impl Kind {
             Self::Anthropic => Some("claude-sonnet-5"),
             Self::OpenAi | Self::OpenAiChat => Some("gpt-5.5"),
             Self::Ollama => None,
+        }
+    }
+
+    /// Most tokens of one answer of the model `id`; 0 where the server decides.
+    fn max_tokens(self, id: &str) -> u32 {
+        match self {
+            Self::Anthropic if self.default_model() == Some(id) => MAX_TOKENS,
+            Self::Anthropic => CAUTIOUS_MAX_TOKENS,
+            Self::OpenAi | Self::OpenAiChat | Self::Ollama => 0,
         }
     }
 }
@@ -107,16 +119,18 @@ impl Models {
     async fn first_local_model(&self) -> Result<String, String> {
         let base = self.ollama_base();
         let listed = OpenAiChat::list_models(None, &base, PROBE).await;
-        let models = listed.map_err(|error| format!("Ollama at {base}: {error}"))?;
-        models.into_iter().next().ok_or_else(|| format!("Ollama at {base} lists no model"))
+        let shown = host_and_port(&base);
+        let models = listed.map_err(|error| format!("Ollama at {shown}: {error}"))?;
+        models.into_iter().next().ok_or_else(|| format!("Ollama at {shown} lists no model"))
     }
 
     fn build(&self, kind: Kind, id: &str) -> Result<Resolved, StartError> {
         let label = format!("{}:{id}", kind.name());
-        let (provider, max_tokens): (Arc<dyn Provider>, u32) = match kind {
-            Kind::Anthropic => (Arc::new(self.anthropic()?), MAX_TOKENS),
-            Kind::OpenAi | Kind::OpenAiChat => (Arc::new(self.openai(kind)?), 0),
-            Kind::Ollama => (Arc::new(self.ollama()?), 0),
+        let max_tokens = kind.max_tokens(id);
+        let provider: Arc<dyn Provider> = match kind {
+            Kind::Anthropic => Arc::new(self.anthropic()?),
+            Kind::OpenAi | Kind::OpenAiChat => Arc::new(self.openai(kind)?),
+            Kind::Ollama => Arc::new(self.ollama()?),
         };
         Ok(Resolved { provider, model: ModelRef { label, id: id.to_owned(), max_tokens } })
     }
@@ -187,7 +201,7 @@ fn parse(name: &str) -> Result<(Kind, Option<&str>), StartError> {
     }
 }
 
-/// The base address for `OLLAMA_HOST`, read the way Ollama itself reads it: `[scheme://]host[:port]`
+/// The base address for `OLLAMA_HOST`, read the way Ollama itself reads it: `[scheme://][user:password@]host[:port]`
 /// with a port of 11434 where neither scheme nor port is given. An address to listen on everywhere
 /// is reached on the loopback.
 fn ollama_base(host: &str) -> String {
@@ -197,6 +211,7 @@ fn ollama_base(host: &str) -> String {
         Some((scheme, rest)) => (scheme, rest, ""),
     };
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let (user, authority) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
     let (name, given) = split_port(authority);
     let name = match name {
         "" | "0.0.0.0" => "127.0.0.1".to_owned(),
@@ -205,7 +220,15 @@ fn ollama_base(host: &str) -> String {
         other => other.to_owned(),
     };
     let path = path.trim_end_matches('/').trim_end_matches("/v1");
-    format!("{scheme}://{name}{}{path}/v1", given.unwrap_or(port))
+    format!("{scheme}://{user}{name}{}{path}/v1", given.unwrap_or(port))
+}
+
+/// What may be shown of an address: the rest can hold a name, a password or a key.
+fn host_and_port(base: &str) -> &str {
+    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
+    // The last one: a password that nobody escaped may hold further ones, and slashes.
+    let authority = rest.rfind('@').map_or(rest, |at| &rest[at + 1..]);
+    authority.find(['/', '?', '#']).map_or(authority, |at| &authority[..at])
 }
 
 /// A host and its port with the colon. An IPv6 address without brackets has no port.
@@ -253,6 +276,8 @@ mod tests {
             ("[::]:1", "http://[::1]:1/v1"),
             ("::1", "http://[::1]:11434/v1"),
             ("[::1]", "http://[::1]:11434/v1"),
+            ("me:secret@gpu-box", "http://me:secret@gpu-box:11434/v1"),
+            ("https://me:secret@gpu:1", "https://me:secret@gpu:1/v1"),
         ] {
             assert_eq!(ollama_base(host), base, "{host}");
         }
@@ -307,6 +332,46 @@ mod tests {
         let error = label(ProviderEnvironment::default(), Some("gemini:x")).await.unwrap_err();
         assert!(error.contains("anthropic, openai, openai-chat, ollama"), "{error}");
         assert!(label(ProviderEnvironment::default(), Some("ollama:")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn only_the_built_in_model_is_asked_for_long_answers() {
+        let env =
+            ProviderEnvironment { anthropic_api_key: some("k"), ..ProviderEnvironment::default() };
+        for (name, want) in [
+            ("anthropic", 32_000),
+            ("anthropic:claude-sonnet-5", 32_000),
+            ("anthropic:claude-3-haiku-20240307", 4_096),
+            ("anthropic:of-tomorrow", 4_096),
+            ("ollama:tiny", 0),
+        ] {
+            let resolved = models(env.clone()).resolve(Some(name)).await.unwrap();
+            assert_eq!(resolved.model.max_tokens, want, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_an_address_only_host_and_port_are_shown() {
+        for (base, shown) in [
+            ("http://gpu:1234/ollama/v1", "gpu:1234"),
+            ("http://me:secret@gpu:1234/v1", "gpu:1234"),
+            ("http://me:se@c/ret@gpu/v1", "gpu"),
+            ("http://gpu?key=secret", "gpu"),
+            ("http://[::1]:1/v1", "[::1]:1"),
+        ] {
+            assert_eq!(host_and_port(base), shown, "{base}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_password_in_the_address_of_a_local_server_is_not_shown() {
+        for host in ["http://me:hunter2@127.0.0.1:1", "me:hunter2@127.0.0.1:1"] {
+            let env =
+                ProviderEnvironment { ollama_host: some(host), ..ProviderEnvironment::default() };
+            let error = label(env, None).await.unwrap_err();
+            assert!(error.contains("Ollama at 127.0.0.1:1: "), "{error}");
+            assert!(!error.contains("hunter2") && !error.contains("me:"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -27,7 +27,7 @@ use crate::render::text::{Audience, Text};
 use crate::repl::Repl;
 use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
-use crate::terminal::{self, Saved};
+use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
 use crate::{complain, demo, logs};
 
@@ -214,7 +214,8 @@ impl Work {
         source: Source,
         signals: Signals,
     ) -> Result<Exit, StartError> {
-        if self.env.data_dir.is_none() {
+        // The other forms promise that a run without problems writes nothing beside its output.
+        if self.env.data_dir.is_none() && self.args.output_format == OutputFormat::Text {
             complain("anvil: HOME is not set: logs and history are not kept\n");
         }
         let prepared = tokio::select! {
@@ -301,7 +302,10 @@ impl Work {
         let id = || self.session_id.clone();
         let renderer: Box<dyn Render> = match self.args.output_format {
             OutputFormat::Text => {
-                let look = terminal::look(self.env.is_plain, self.args.verbose);
+                let look = terminal::look(Wishes {
+                    is_plain: self.env.is_plain,
+                    is_verbose: self.args.verbose,
+                });
                 Box::new(Text::new(io::stdout(), io::stderr(), audience, look))
             }
             OutputFormat::Json => Box::new(Json::new(io::stdout(), id())),

@@ -28,7 +28,7 @@ use crate::exit::Exit;
 use crate::headless::output_failed;
 use crate::render::text::{Audience, Text};
 use crate::signals::{self, Signals};
-use crate::terminal;
+use crate::terminal::{self, Wishes};
 use crate::ui::Ui;
 
 /// What the model says, one answer a step.
@@ -121,7 +121,7 @@ async fn turn(
     signals: &Signals,
 ) -> Result<(TurnOutcome, io::Result<()>), StartError> {
     let (events, receiver) = agent::channel::channel();
-    let look = terminal::look(is_plain, false);
+    let look = terminal::look(Wishes { is_plain, is_verbose: false });
     let renderer = Text::new(io::stdout(), io::stderr(), Audience::Demo, look);
     let (_, no_questions) = mpsc::channel(1);
     let ui = Ui::start(Box::new(renderer), receiver, no_questions, signals.clone())
@@ -197,7 +197,7 @@ impl Provider for Script {
 /// Decodes an answer the way one from the network is decoded.
 fn decode(bytes: &[u8]) -> Result<Vec<StreamEvent>, LlmError> {
     let mut frames = SseDecoder::default();
-    let mut state = StreamState::new(Box::new(|| uuid::Uuid::new_v4().to_string()));
+    let mut state = StreamState::new(llm::random_call_ids());
     let mut events = Vec::new();
     frames.feed(bytes, |frame| state.on_sse(frame, &mut events))?;
     state.on_end(&mut events)?;

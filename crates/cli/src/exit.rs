@@ -78,8 +78,9 @@ pub(crate) const HELP: &str = "\
 Exit codes:
     0  done                    4  refused               64  usage error
     1  failed                  5  protocol_stopped      78  configuration error
-    2  max_steps               6  verification_failed  130  interrupted (SIGINT)
-    3  max_tokens              7  budget_exceeded      141  standard output was closed
+    2  max_steps               6  verification_failed  129  terminal is gone (SIGHUP)
+    3  max_tokens              7  budget_exceeded      130  interrupted (SIGINT)
+                                                       141  standard output was closed
                                                        143  terminated (SIGTERM)";
 
 #[cfg(test)]
@@ -111,6 +112,17 @@ mod tests {
         assert_eq!(code(Stop::Terminated), 143);
         assert_eq!(code(Stop::HungUp), 129);
         assert_eq!(code(Stop::OutputClosed), 141);
+    }
+
+    #[test]
+    fn the_help_lists_the_code_of_every_end() {
+        let outcomes = 0..=7;
+        let stops = [Stop::HungUp, Stop::Interrupted, Stop::OutputClosed, Stop::Terminated];
+        let others = [Exit::Usage.code(), Exit::Config.code()];
+        for code in outcomes.chain(others).chain(stops.map(Stop::code)) {
+            let code = code.to_string();
+            assert!(HELP.split_whitespace().any(|word| word == code), "{code} is not in the help");
+        }
     }
 
     #[test]

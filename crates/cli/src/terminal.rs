@@ -19,8 +19,17 @@ const MIN_WIDTH: usize = 10;
 /// Bracketed paste off, cursor visible, colours off.
 const PLAIN: &str = "\x1b[?2004l\x1b[?25h\x1b[0m";
 
-/// How output looks on this terminal, if it is one. `is_plain` switches colours off altogether.
-pub(crate) fn look(is_plain: bool, is_verbose: bool) -> Look {
+/// What the user wants of the looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wishes {
+    /// No colours, whatever the terminal could show.
+    pub(crate) is_plain: bool,
+    /// Reasoning and longer previews.
+    pub(crate) is_verbose: bool,
+}
+
+/// How output looks on this terminal, if it is one.
+pub(crate) fn look(Wishes { is_plain, is_verbose }: Wishes) -> Look {
     let style = |is_terminal: bool| Style { is_on: is_terminal && !is_plain };
     let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
     Look { out: style(out), err: style(err), width: width(), is_verbose }

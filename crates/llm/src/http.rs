@@ -111,8 +111,20 @@ impl Endpoint {
         self
     }
 
-    /// Posts `body` and returns the answer as `decoder` reads it. Dropping the stream closes the
-    /// connection; whether the server stops working, and billing, is up to the server.
+    /// The address `path` below this one, with a pair more in its query. Dots alone are no part of
+    /// it: they would lead elsewhere.
+    pub(crate) fn below(&self, path: &[impl AsRef<str>], pair: Option<(&str, &str)>) -> Url {
+        let mut url = self.url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        if let Some((name, value)) = pair {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        url
+    }
+
+    /// Posts `body` to the address itself. See [`Endpoint::post_to`].
     ///
     /// # Errors
     /// What went wrong before the first byte of a successful event stream.
@@ -121,9 +133,22 @@ impl Endpoint {
         body: Vec<u8>,
         decoder: impl AnswerDecoder,
     ) -> Result<EventStream, LlmError> {
+        self.post_to(self.url.clone(), body, decoder).await
+    }
+
+    /// Posts `body` to an address below this one and returns the answer as `decoder` reads it. Dropping the stream closes the
+    /// connection; whether the server stops working, and billing, is up to the server.
+    ///
+    /// # Errors
+    /// What went wrong before the first byte of a successful event stream.
+    pub(crate) async fn post_to(
+        &self,
+        url: Url,
+        body: Vec<u8>,
+        decoder: impl AnswerDecoder,
+    ) -> Result<EventStream, LlmError> {
         let clock = Clock::start(self.deadlines);
-        let response =
-            self.send(self.client().await?.post(self.url.clone()).body(body), &clock).await?;
+        let response = self.send(self.client().await?.post(url).body(body), &clock).await?;
         let response = self.check_status(response, &clock).await?;
         let response = self.check_content(response, &clock).await?;
         let content_type = content_type(&response).map(str::to_owned);

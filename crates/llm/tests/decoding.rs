@@ -60,6 +60,14 @@ fn odd_value() -> impl Strategy<Value = Value> {
             "response.function_call_arguments.delta",
             "response.output_item.added",
             "response.output_item.done",
+            "STOP",
+            "SAFETY",
+            "MAX_TOKENS",
+            "MALFORMED_FUNCTION_CALL",
+            "$.a",
+            "$.a[1].b",
+            "$['a']",
+            "$.a[4294967295]",
         ])
         .prop_map(Value::from),
     ];
@@ -117,6 +125,23 @@ fn field_name() -> impl Strategy<Value = String> {
         "response",
         "status",
         "incomplete_details",
+        "candidates",
+        "parts",
+        "thought",
+        "thoughtSignature",
+        "functionCall",
+        "args",
+        "partialArgs",
+        "jsonPath",
+        "stringValue",
+        "willContinue",
+        "executableCode",
+        "finishReason",
+        "promptFeedback",
+        "blockReason",
+        "usageMetadata",
+        "promptTokenCount",
+        "event_type",
     ])
     .prop_map(str::to_owned)
 }
@@ -197,6 +222,41 @@ fn responses_event() -> impl Strategy<Value = Value> {
     (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
 }
 
+fn gemini_event() -> impl Strategy<Value = Value> {
+    let flag = any::<bool>;
+    let said = (select(vec!["t", ""]), flag(), prop::option::of(select(vec!["S", ""])))
+        .prop_map(|(text, thought, signature)| json!({"text": text, "thought": thought, "thoughtSignature": signature}));
+    let path = select(vec!["$.a", "$.b", "$.c[0]", "$.c[2].d", "$['e.f']"]);
+    let piece = (path, flag(), flag()).prop_map(|(path, text, more)| match text {
+        true => json!({"jsonPath": path, "stringValue": "x", "willContinue": more}),
+        false => json!({"jsonPath": path, "numberValue": 1}),
+    });
+    let name = select(vec![Some("f"), None, None]);
+    let id = prop::option::of(select(vec!["a", "b", ""]));
+    let call = (name, id, prop::collection::vec(piece, 0..3), flag()).prop_map(
+        |(name, id, pieces, more)| json!({
+            "functionCall": {"name": name, "id": id, "partialArgs": pieces, "willContinue": more},
+        }),
+    );
+    let part = prop_oneof![
+        3 => said,
+        3 => call,
+        1 => Just(json!({"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "S"})),
+        1 => Just(json!({"functionCall": {}})),
+        1 => (field_name(), odd_value()).prop_map(|(name, value)| json!({name: value})),
+    ];
+    let reason = prop::option::weighted(0.2, select(vec!["STOP", "MAX_TOKENS", "OTHER"]));
+    let parts = prop::collection::vec(part, 0..3);
+    let sound = prop_oneof![
+        8 => (parts, reason).prop_map(|(parts, reason)| json!({
+            "candidates": [{"content": {"parts": parts}, "finishReason": reason}],
+            "usageMetadata": {"candidatesTokenCount": 1},
+        })),
+        1 => odd_value(),
+    ];
+    (sound, prop::option::weighted(0.2, (field_name(), odd_value()))).prop_map(with_field)
+}
+
 fn with_field((mut event, field): (Value, Option<(String, Value)>)) -> Value {
     if let (Value::Object(fields), Some((name, value))) = (&mut event, field) {
         fields.insert(name, value);
@@ -260,6 +320,14 @@ proptest! {
     }
 
     #[test]
+    fn any_stream_of_parts_is_decoded_or_refused(
+        body in stream(gemini_event()),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        check(Dialect::Gemini, &body, cut)?;
+    }
+
+    #[test]
     fn arbitrary_bytes_never_panic(
         body in prop::collection::vec(any::<u8>(), 0..512),
         cut in any::<prop::sample::Index>(),
@@ -270,5 +338,6 @@ proptest! {
         check(Dialect::Anthropic, &framed, cut)?;
         check(Dialect::OpenAiChat, &framed, cut)?;
         check(Dialect::OpenAiResponses, &framed, cut)?;
+        check(Dialect::Gemini, &framed, cut)?;
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use llm::LlmError;
 use llm::sse::{SseDecoder, SseEvent};
-use support::{Cut, Dialect, decode};
+use support::{Cut, Decoded, Dialect, decode};
 
 /// Up to this size, in bytes, a stream is cut in two at every offset. The work grows with the square
 /// of it; above it a cut meets nothing that the smaller streams do not have.
@@ -37,9 +37,16 @@ const TINY: usize = 3 << 10;
 const FOLDERS: &str = "ANVIL_FIXTURES_DIR";
 
 struct Stream {
+    /// What it is, or what it is mistaken for.
     dialect: Dialect,
     path: PathBuf,
+    /// The name of the API that it really belongs to, when that is another: it is to be refused.
+    stranger: Option<&'static str>,
 }
+
+/// Families of an API that lives beside one of ours, which must not misread it.
+const STRANGERS: &[(&str, Dialect, &str)] =
+    &[("gemini-interactions", Dialect::Gemini, "Interactions")];
 
 /// The streams of one folder, and how many lie in families without a decoder.
 fn streams(folder: &Path) -> (Vec<Stream>, BTreeMap<String, usize>) {
@@ -51,9 +58,13 @@ fn streams(folder: &Path) -> (Vec<Stream>, BTreeMap<String, usize>) {
             if path.extension().is_none_or(|extension| extension != "sse") {
                 continue;
             }
-            match Dialect::named(&name) {
-                Some(dialect) => streams.push(Stream { dialect, path }),
-                None => *uncovered.entry(name.clone()).or_default() += 1,
+            let stranger = STRANGERS.iter().find(|(family, ..)| *family == name);
+            match (Dialect::named(&name), stranger) {
+                (Some(dialect), _) => streams.push(Stream { dialect, path, stranger: None }),
+                (None, Some(&(_, dialect, api))) => {
+                    streams.push(Stream { dialect, path, stranger: Some(api) });
+                }
+                (None, None) => *uncovered.entry(name.clone()).or_default() += 1,
             }
         }
     }
@@ -76,14 +87,12 @@ fn own_folder() -> PathBuf {
 /// Everything that is wrong with the decoding of one stream.
 fn check(stream: &Stream) -> Vec<String> {
     let body = fs::read(&stream.path).expect("a readable stream");
-    let expected = stream.path.with_extension("expected.json");
-    let expected = match fs::read(&expected) {
-        Ok(json) => serde_json::from_slice(&json).expect("an expectation is JSON"),
-        Err(error) => return vec![format!("{}: {error}", expected.display())],
-    };
     let whole = decode(stream.dialect, &body, Cut::Whole);
     let fingerprint = whole.fingerprint();
-    let mut faults = expectation::compare(&expected, whole);
+    let mut faults = match stream.stranger {
+        None => compare(&stream.path.with_extension("expected.json"), whole),
+        Some(api) => refusal_fault(api, &whole).into_iter().collect(),
+    };
     if body.len() <= SMALL {
         let events = sse_events(&body);
         faults.extend(
@@ -98,6 +107,24 @@ fn check(stream: &Stream) -> Vec<String> {
         }
     }
     faults
+}
+
+fn compare(expected: &Path, decoded: Decoded) -> Vec<String> {
+    match fs::read(expected) {
+        Ok(json) => {
+            let expected = serde_json::from_slice(&json).expect("an expectation is JSON");
+            expectation::compare(&expected, decoded)
+        }
+        Err(error) => vec![format!("{}: {error}", expected.display())],
+    }
+}
+
+/// Says what is wrong when a stream of another API is not refused by its name.
+fn refusal_fault(api: &str, decoded: &Decoded) -> Option<String> {
+    match &decoded.end {
+        Err(LlmError::Decode(text)) if text.contains(api) && decoded.events.is_empty() => None,
+        end => Some(format!("expected a refusal that names {api}, got {end:?}")),
+    }
 }
 
 fn sse_events(body: &[u8]) -> Vec<SseEvent> {

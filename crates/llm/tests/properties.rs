@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use llm::providers::CallIdRule;
 use llm::providers::anthropic;
+use llm::providers::gemini::{
+    self,
+    options::{GeminiOptions, Signatures},
+};
 use llm::providers::openai_chat::{
     self,
     options::{ChatOptions, ReasoningReplay},
 };
 use llm::providers::openai_responses::{self, options::ResponsesOptions};
+use llm::schema::SchemaDialect;
 use llm::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, Tail, ToolSpec,
     TranscriptChecker, validate_transcript,
@@ -55,6 +60,9 @@ fn meta() -> impl Strategy<Value = ProviderMeta> {
         "[a-c]".prop_map(|id| json!({"type": "reasoning", "id": id, "summary": []})),
         "(msg|fc)_[a-c]".prop_map(|id| json!({"id": id, "phase": "commentary"})),
         "msg_[a-c]".prop_map(|id| json!({"id": id, "refusal": true})),
+        ("[ab]", "[mn]").prop_map(|(sign, model)| {
+            json!({"thoughtSignature": sign, "id": "g", "model": model})
+        }),
         value(),
     ];
     let provider = prop_oneof![
@@ -130,7 +138,7 @@ fn dialogue() -> impl Strategy<Value = Vec<Arc<Message>>> {
 
 prop_compose! {
     fn request()(
-        model in text(),
+        model in prop_oneof![Just("m".to_owned()), text()],
         system in option::of(text()),
         messages in vec(message(), 0..6),
         tools in vec((text(), value()), 0..3),
@@ -150,15 +158,30 @@ prop_compose! {
 struct Options {
     chat: ChatOptions,
     responses: ResponsesOptions,
+    gemini: GeminiOptions,
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    (chat_options(), any::<bool>(), any::<bool>()).prop_map(
-        |(chat, without_obfuscation, calls_last)| Options {
-            chat,
-            responses: ResponsesOptions { without_obfuscation, calls_last },
-        },
-    )
+    let responses = (any::<bool>(), any::<bool>()).prop_map(|(without_obfuscation, calls_last)| {
+        ResponsesOptions { without_obfuscation, calls_last }
+    });
+    (chat_options(), responses, gemini_options()).prop_map(|(chat, responses, gemini)| Options {
+        chat,
+        responses,
+        gemini,
+    })
+}
+
+fn gemini_options() -> impl Strategy<Value = GeminiOptions> {
+    let schemas = prop_oneof![Just(SchemaDialect::Full), Just(SchemaDialect::Limited)];
+    let signatures = prop_oneof![
+        Just(Signatures::Demanded),
+        Just(Signatures::Expected),
+        Just(Signatures::Unknown)
+    ];
+    (schemas, signatures, any::<bool>()).prop_map(|(schemas, signatures, images_beside_results)| {
+        GeminiOptions { schemas, signatures, images_beside_results }
+    })
 }
 
 fn chat_options() -> impl Strategy<Value = ChatOptions> {
@@ -191,6 +214,9 @@ fn check(req: &ChatRequest, options: Options) -> Result<(), TestCaseError> {
     let body = openai_responses::wire::body(req, options.responses);
     prop_assert_eq!(body.capacity(), body.len());
     prop_assert_eq!(parse(&body), openai_responses::wire::to_wire(req, options.responses));
+    let body = gemini::wire::body(req, options.gemini);
+    prop_assert_eq!(body.capacity(), body.len());
+    prop_assert_eq!(parse(&body), gemini::wire::to_wire(req, options.gemini));
     Ok(())
 }
 
@@ -215,12 +241,14 @@ proptest! {
     #[test]
     fn a_changed_message_is_sent_as_it_is_now(
         mut req in request(),
+        at in any::<prop::sample::Index>(),
         extra in block(),
         options in options(),
     ) {
         check(&req, options)?;
-        if let Some(last) = req.messages.last_mut() {
-            Arc::make_mut(last).content_mut().push(extra);
+        if !req.messages.is_empty() {
+            let at = at.index(req.messages.len());
+            Arc::make_mut(&mut req.messages[at]).content_mut().push(extra);
         }
         check(&req, options)?;
     }
@@ -245,6 +273,12 @@ proptest! {
             prop_assert!(!items.is_empty());
             let silent = |item: &Value| item["content"].as_array().is_some_and(Vec::is_empty);
             prop_assert!(!items.iter().any(silent), "{:?}", items);
+        }
+        let sent = gemini::wire::to_wire(&req, options.gemini);
+        let contents = sent["contents"].as_array().expect("a list");
+        prop_assert_eq!(contents.len(), req.messages.len());
+        for content in contents {
+            prop_assert!(content["parts"].as_array().is_some_and(|parts| !parts.is_empty()));
         }
     }
 
@@ -302,6 +336,33 @@ proptest! {
         let called = ids_at(&Value::from(called.to_vec()), "call_id");
         prop_assert_eq!(&called, &ids_at(&Value::from(answered.to_vec()), "call_id"));
         prop_assert_eq!(distinct(&called), ids.len());
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_their_calls_and_under_their_names(
+        ids in proptest::collection::hash_set(id(), 1..5),
+        results in any::<prop::sample::Index>(),
+        options in options(),
+    ) {
+        let ids = Vec::from_iter(ids);
+        let calls = ids.iter().enumerate().map(|(number, id)| ContentBlock::ToolCall {
+            id: id.clone(), name: format!("t{number}"), arguments: json!({}), meta: None,
+        });
+        let mut answers: Vec<ContentBlock> =
+            ids.iter().map(|id| ContentBlock::tool_result(id, id.as_str(), false)).collect();
+        answers.rotate_left(results.index(ids.len()));
+        let messages = vec![
+            Arc::new(Message::new(Role::Assistant, calls.collect())),
+            Arc::new(Message::new(Role::User, answers)),
+        ];
+        let req = ChatRequest { messages, ..ChatRequest::default() };
+        let sent = gemini::wire::to_wire(&req, options.gemini);
+        for (number, id) in ids.iter().enumerate() {
+            let name = format!("t{number}");
+            let response = &sent["contents"][1]["parts"][number]["functionResponse"];
+            prop_assert_eq!(&sent["contents"][0]["parts"][number]["functionCall"]["name"], &name);
+            prop_assert_eq!(response, &json!({"name": name, "response": {"result": id}}));
+        }
     }
 
     #[test]

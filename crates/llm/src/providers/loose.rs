@@ -91,6 +91,29 @@ impl<T> Default for List<T> {
     }
 }
 
+/// Of a list of alternatives the one with the number 0, or without a number: a client that asks for
+/// one answer drops the others. `None` for anything that is not a list.
+#[derive(Debug)]
+pub(super) struct First<T>(pub(super) Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// One of several alternatives.
+pub(super) trait Alternative {
+    /// Its number, if the server tells it.
+    fn number(&self) -> Count;
+}
+
+impl<T: Alternative> Alternative for Box<T> {
+    fn number(&self) -> Count {
+        (**self).number()
+    }
+}
+
 /// JSON text: a string's content, or the text of any other value but null.
 #[derive(Debug, Default)]
 pub(super) struct JsonText<'a>(pub(super) Option<Cow<'a, str>>);
@@ -228,6 +251,29 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+impl<'de, T: Deserialize<'de> + Alternative> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FirstVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + Alternative> Visitor<'de> for FirstVisitor<T> {
+            type Value = First<T>;
+            absent_by_default!(
+                First(None);
+                visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str)
+            );
+            skip_object!(First(None));
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut first = None;
+                while let Some(item) = list.next_element::<Object<T>>()? {
+                    let item = item.0.filter(|item| item.number().0.unwrap_or(0) == 0);
+                    first = first.or(item);
+                }
+                Ok(First(first))
+            }
+        }
+        deserializer.deserialize_any(FirstVisitor(PhantomData))
+    }
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct JsonTextVisitor;
@@ -330,6 +376,14 @@ mod tests {
         inner: Object<Box<Odd<'a>>>,
         #[serde(default)]
         list: List<Count>,
+        #[serde(borrow, default)]
+        first: First<Box<Odd<'a>>>,
+    }
+
+    impl Alternative for Odd<'_> {
+        fn number(&self) -> Count {
+            self.count
+        }
     }
 
     fn read(json: &str) -> Odd<'_> {
@@ -397,6 +451,22 @@ mod tests {
         assert_eq!(read(r#"{"list":[1,null]}"#).list.0, [Count(Some(1)), Count(None)]);
         for value in ["null", "\"x\"", "1", r#"{"a":[1]}"#] {
             assert!(read(&format!(r#"{{"list":{value}}}"#)).list.0.is_empty(), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_first_alternative_is_the_one_with_number_0_or_without() {
+        #[track_caller]
+        fn check(list: &str, want: Option<&str>) {
+            let json = format!(r#"{{"first":{list}}}"#);
+            let first = read(&json).first.0;
+            assert_eq!(first.as_ref().map(|item| item.text.as_str()), want, "{list}");
+        }
+        check(r#"[{"count":1,"text":"b"},{"count":0,"text":"a"}]"#, Some("a"));
+        check(r#"[{"text":"a"},{"text":"b"}]"#, Some("a"));
+        check(r#"[null,5,{"text":"a"}]"#, Some("a"));
+        for none in ["[]", r#"[{"count":1}]"#, "null", "\"x\"", "{}", "1"] {
+            check(none, None);
         }
     }
 

@@ -6,11 +6,13 @@ mod counts;
 #[cfg(test)]
 mod drive;
 pub mod fault;
+pub mod gemini;
 mod held;
 mod loose;
 pub mod openai_chat;
 pub mod openai_responses;
 mod pieces;
 mod servers;
+mod tools;
 
 pub use pieces::CallIdRule;

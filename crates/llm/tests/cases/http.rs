@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use llm::providers::anthropic::Anthropic;
+use llm::providers::gemini::Gemini;
 use llm::providers::{openai_chat::OpenAiChat, openai_responses::OpenAiResponses};
 use llm::{ApiKey, ChatRequest, LlmError, Message, Provider, collect};
 use serde_json::{Value, json};
@@ -44,7 +45,9 @@ async fn drive(case: &Value) -> Result<(), String> {
     let responses = |url: String| OpenAiResponses::with_base_url(Some(key()), &url);
     check(case, |url| async { ask(&chat(url)?).await }).await?;
     check(case, |url| async { ask(&messages(url)?).await }).await?;
-    check(case, |url| async { ask(&responses(url)?).await }).await
+    let gemini = |url: String| Gemini::with_base_url(key(), &url);
+    check(case, |url| async { ask(&responses(url)?).await }).await?;
+    check(case, |url| async { ask(&gemini(url)?).await }).await
 }
 
 async fn ask(provider: &dyn Provider) -> Result<(), LlmError> {

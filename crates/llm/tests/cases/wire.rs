@@ -26,9 +26,6 @@ const PENDING: &[(&str, &str)] = &[
     ),
 ];
 
-/// Targets that get a writer later.
-const LATER: &[&str] = &["gemini"];
-
 const TOP: &[&str] = &["id", "target", "target_caps", "messages", "expect", "notes", "topic"];
 
 /// The largest picture that the strictest service takes, in bytes of base64.
@@ -38,7 +35,7 @@ const MAX_IMAGE: usize = 5 << 20;
 pub(crate) fn run(folder: &Path) -> Report {
     drive_lines(&folder.join("transcripts.jsonl"), PENDING, |case, report| {
         let target = case["target"].as_str().unwrap_or_default();
-        if LATER.contains(&target) {
+        if !targets::NAMES.contains(&target) {
             report.uncovered(target);
             return None;
         }
@@ -132,6 +129,25 @@ impl Outcome {
                 let calls = self.calls(request);
                 !calls.is_empty() && calls.iter().all(|call| call.answers == 1)
             }
+            // Among the parts of the model's first message.
+            ("part_with_signature", Ok(request)) => {
+                let parts = list(&request["contents"][1]["parts"])?;
+                let at = parts.iter().position(|part| part["thoughtSignature"].is_string());
+                at.map(|at| json!(at)).as_ref() == Some(want)
+            }
+            ("must_not_copy_signature", Ok(request)) => {
+                *want == (named(request, "thoughtSignature").len() == 1)
+            }
+            ("function_response_names", Ok(request)) => {
+                let names = named(request, "functionResponse").into_iter().map(|r| &r["name"]);
+                json!(names.collect::<Vec<_>>()) == *want
+            }
+            // The results say which one they are.
+            ("order_kept", Ok(request)) => {
+                let told = named(request, "functionResponse").into_iter();
+                let told: Vec<String> = told.map(|r| r["response"].to_string()).collect();
+                *want == (told.len() > 1 && told.is_sorted())
+            }
             (unknown, _) => {
                 return Err(format!("the adapter does not know the expectation {unknown}"));
             }
@@ -195,6 +211,11 @@ fn is_blank_text(value: &Value) -> bool {
 
 fn list(want: &Value) -> Result<&Vec<Value>, String> {
     want.as_array().ok_or_else(|| format!("not a list: {want}"))
+}
+
+/// Every value under this name in a document.
+fn named<'a>(document: &'a Value, name: &str) -> Vec<&'a Value> {
+    walk(document).into_iter().filter_map(|value| value.get(name)).collect()
 }
 
 /// Every value of a document, outer ones first.

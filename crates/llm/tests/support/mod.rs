@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test target uses its part of this module")]
 
 use llm::providers::anthropic::decode::StreamState;
+use llm::providers::gemini::decode::GeminiStreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;
 use llm::providers::openai_responses::decode::ResponsesStreamState;
 use llm::sse::{SseDecoder, SseFrame};
@@ -17,7 +18,12 @@ pub enum Dialect {
     OpenAiChat,
     /// Responses.
     OpenAiResponses,
+    /// Gemini generateContent.
+    Gemini,
 }
+
+/// The model that is asked in every test.
+pub const MODEL: &str = "m";
 
 impl Dialect {
     /// By the name that fixture folders and cases use.
@@ -26,6 +32,7 @@ impl Dialect {
             "anthropic" => Some(Self::Anthropic),
             "openai-chat" => Some(Self::OpenAiChat),
             "openai-responses" => Some(Self::OpenAiResponses),
+            "gemini" => Some(Self::Gemini),
             _ => None,
         }
     }
@@ -35,6 +42,7 @@ impl Dialect {
             Self::Anthropic => Box::new(StreamState::new(ids)),
             Self::OpenAiChat => Box::new(ChatStreamState::new(ids)),
             Self::OpenAiResponses => Box::new(ResponsesStreamState::new(ids)),
+            Self::Gemini => Box::new(GeminiStreamState::new(ids).of_model(MODEL)),
         }
     }
 }
@@ -66,7 +74,7 @@ macro_rules! decoders {
     };
 }
 
-decoders!(StreamState, ChatStreamState, ResponsesStreamState);
+decoders!(StreamState, ChatStreamState, ResponsesStreamState, GeminiStreamState);
 
 /// One way of cutting a body into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,9 +148,17 @@ pub fn decode(dialect: Dialect, body: &[u8], cut: Cut) -> Decoded {
         .chunks(body)
         .into_iter()
         .try_for_each(|chunk| sse.feed(chunk, |frame| decoder.on_sse(frame, &mut events)));
-    let marked = decoder.is_finished();
+    let mut marked = decoder.is_finished();
     if end.is_ok() {
         end = decoder.on_end(&mut events);
+    }
+    if dialect == Dialect::Gemini {
+        // It has no end mark. Expectations take the reason of an answer for one, but not that of a
+        // refused prompt.
+        marked = matches!(
+            events.last(),
+            Some(StreamEvent::Finish { raw: Some(raw), .. }) if !raw.starts_with("promptFeedback")
+        );
     }
     Decoded { events, end, marked }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use llm::providers::gemini::options::GeminiOptions;
 use llm::providers::openai_chat::options::ChatOptions;
 use llm::providers::openai_responses::options::ResponsesOptions;
-use llm::providers::{anthropic, openai_chat, openai_responses};
+use llm::providers::{anthropic, gemini, openai_chat, openai_responses};
 use llm::{ChatRequest, ContentBlock, Message, Role};
 use serde_json::Value;
 
-use crate::decoding::Dialect;
+use crate::decoding::{Dialect, MODEL};
 
 /// Stands for text that the test itself made up.
 const RESULT: &str = "<result>";
@@ -60,13 +61,14 @@ fn follow_up(message: &Message, dialect: Dialect) -> Value {
         Arc::new(message.clone()),
         Arc::new(Message::new(Role::User, results)),
     ];
-    let request = ChatRequest { model: "m".to_owned(), messages, ..ChatRequest::default() };
+    let request = ChatRequest { model: MODEL.to_owned(), messages, ..ChatRequest::default() };
     match dialect {
         Dialect::Anthropic => anthropic::wire::to_wire(&request),
         Dialect::OpenAiChat => openai_chat::wire::to_wire(&request, ChatOptions::COMPATIBLE),
         Dialect::OpenAiResponses => {
             openai_responses::wire::to_wire(&request, ResponsesOptions::COMPATIBLE)
         }
+        Dialect::Gemini => gemini::wire::to_wire(&request, GeminiOptions::for_model(MODEL)),
     }
 }
 

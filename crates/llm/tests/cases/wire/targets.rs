@@ -1,12 +1,16 @@
 //! The servers that a conversation may be for: their requests, and the rules these must keep.
 
 use llm::ChatRequest;
+use llm::providers::gemini::options::GeminiOptions;
 use llm::providers::openai_chat::options::ChatOptions;
 use llm::providers::openai_responses::options::ResponsesOptions;
-use llm::providers::{CallIdRule, anthropic, openai_chat, openai_responses};
+use llm::providers::{CallIdRule, anthropic, gemini, openai_chat, openai_responses};
 use serde_json::Value;
 
 use crate::support::only_fields;
+
+/// The names of the targets that there is a writer for.
+pub(super) const NAMES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini"];
 
 /// A server by what it speaks.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +18,7 @@ pub(super) enum Target {
     Anthropic,
     OpenAiChat(ChatOptions),
     OpenAiResponses(ResponsesOptions),
+    Gemini(GeminiOptions),
 }
 
 /// A call in a request.
@@ -40,6 +45,7 @@ impl Target {
             "anthropic" => Ok(Self::Anthropic),
             "openai-chat" => Ok(Self::OpenAiChat(chat)),
             "openai-responses" => Ok(Self::OpenAiResponses(ResponsesOptions::COMPATIBLE)),
+            "gemini" => Ok(Self::Gemini(GeminiOptions::default())),
             _ => Err(format!("unknown target {name}")),
         }
     }
@@ -50,6 +56,7 @@ impl Target {
             Self::Anthropic => anthropic::wire::body(req),
             Self::OpenAiChat(options) => openai_chat::wire::body(req, options),
             Self::OpenAiResponses(options) => openai_responses::wire::body(req, options),
+            Self::Gemini(options) => gemini::wire::body(req, options),
         };
         serde_json::from_slice(&body).map_err(|error| error.to_string())
     }
@@ -85,6 +92,14 @@ impl Target {
                     of("function_call_output").map(|item| &item["call_id"]).collect(),
                 )
             }
+            // Ids are the server's to give; other calls have none.
+            Self::Gemini(_) => {
+                let of = |kind: &'static str| {
+                    let parts = items(&request["contents"]).flat_map(|c| items(&c["parts"]));
+                    parts.filter_map(move |part| part[kind].get("id"))
+                };
+                (of("functionCall").collect(), of("functionResponse").collect())
+            }
         };
         let answers = |id: &Value| answered.iter().filter(|answer| **answer == id).count();
         let call = |id: &&Value| Call {
@@ -102,7 +117,9 @@ impl Target {
 
     pub(super) fn has_image(self, request: &Value) -> bool {
         let text = request.to_string();
-        ["image_url", "\"image\"", "input_image"].iter().any(|sign| text.contains(sign))
+        ["image_url", "\"image\"", "input_image", "inlineData"]
+            .iter()
+            .any(|sign| text.contains(sign))
     }
 
     /// Checks what the server would refuse.
@@ -114,6 +131,7 @@ impl Target {
             Self::Anthropic => check_messages(request),
             Self::OpenAiChat(_) => check_chat(request),
             Self::OpenAiResponses(_) => check_input(request),
+            Self::Gemini(_) => check_contents(request),
         }
     }
 }
@@ -174,6 +192,25 @@ fn check_input(request: &Value) -> Result<(), String> {
         if refused {
             return Err(format!("item {at} would be refused: {item}"));
         }
+    }
+    Ok(())
+}
+
+/// No content is empty, the first call of each step is signed, and each step is answered call by call.
+fn check_contents(request: &Value) -> Result<(), String> {
+    let names = |content: &Value, kind: &str| -> Vec<Value> {
+        items(&content["parts"]).filter_map(|part| part[kind].get("name").cloned()).collect()
+    };
+    let mut asked = Vec::new();
+    for content in items(&request["contents"]) {
+        let first = items(&content["parts"]).find(|part| part.get("functionCall").is_some());
+        let refused = items(&content["parts"]).next().is_none()
+            || first.is_some_and(|call| !call["thoughtSignature"].is_string())
+            || names(content, "functionResponse") != asked;
+        if refused {
+            return Err(format!("{content} would be refused"));
+        }
+        asked = names(content, "functionCall");
     }
     Ok(())
 }

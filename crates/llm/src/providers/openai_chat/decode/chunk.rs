@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 
 use super::usage::Counts;
 use crate::providers::loose::{
-    Count, JsonText, List, Object, Text, absent_by_default, skip_object,
+    Alternative, Count, First, JsonText, List, Object, Text, absent_by_default, skip_object,
 };
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub(super) choices: FirstChoice<'a>,
+    pub(super) choices: First<Box<Choice<'a>>>,
     #[serde(default)]
     pub(super) usage: Object<Box<Counts>>,
     #[serde(default)]
@@ -33,10 +33,6 @@ pub(super) struct Groq {
     #[serde(default)]
     pub(super) usage: Object<Box<Counts>>,
 }
-
-/// The choice with index 0 (or none told); a client that asks for one choice drops the others.
-#[derive(Default)]
-pub(super) struct FirstChoice<'a>(pub(super) Option<Box<Choice<'a>>>);
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
@@ -111,26 +107,9 @@ pub(super) struct Part<'a> {
     pub(super) thinking: Content<'a>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ChoicesVisitor;
-        impl<'de> Visitor<'de> for ChoicesVisitor {
-            type Value = FirstChoice<'de>;
-            absent_by_default!(
-                FirstChoice(None);
-                visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str)
-            );
-            skip_object!(FirstChoice(None));
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut first = None;
-                while let Some(choice) = list.next_element::<Object<Box<Choice<'de>>>>()? {
-                    let choice = choice.0.filter(|choice| choice.index.0.unwrap_or(0) == 0);
-                    first = first.or(choice);
-                }
-                Ok(FirstChoice(first))
-            }
-        }
-        deserializer.deserialize_any(ChoicesVisitor)
+impl Alternative for Choice<'_> {
+    fn number(&self) -> Count {
+        self.index
     }
 }
 

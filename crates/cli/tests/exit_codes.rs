@@ -44,10 +44,19 @@ fn the_step_limit_ends_with_two() {
 
 #[test]
 fn an_answer_cut_off_ends_with_three_and_runs_no_tool() {
-    let (home, model) =
-        (Home::new(), Model::new([Answer::Stopped("half an ans".into(), "max_tokens")]));
-    let ran = run(home.anvil_with(&model).args(["-p", "x", "--output-format", "json"]));
-    assert_eq!(ran.assert_code(3).json()["outcome"], "max_tokens");
+    let write = || vec![("write_file", json!({"file_path": "made", "content": "x"}))];
+    for (answer, code, is_made) in [
+        (Answer::StoppedCalls(write(), "max_tokens"), 3, false),
+        (Answer::StoppedCalls(write(), "tool_use"), 0, true),
+    ] {
+        let (home, model) = (Home::new(), Model::new([answer, Answer::text("done")]));
+        let ran =
+            run(home.anvil_with(&model).args(["-p", "x", "--yolo", "--output-format", "json"]));
+        let outcome = if is_made { "done" } else { "max_tokens" };
+        assert_eq!(ran.assert_code(code).json()["outcome"], outcome);
+        assert_eq!(home.work().join("made").exists(), is_made, "{outcome}");
+        assert_eq!(model.requests().len(), if is_made { 2 } else { 1 }, "{outcome}");
+    }
 }
 
 #[test]

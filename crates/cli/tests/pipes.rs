@@ -85,7 +85,10 @@ fn an_idle_pipe_is_given_up_with_a_warning() {
     let open = running.child.stdin.take();
     let ran = running.finish();
     ran.assert_code(0);
-    assert!(ran.took >= Duration::from_secs(3) && ran.took < Duration::from_secs(8), "{ran:?}");
+    // Elsewhere nobody can tell who holds the pipe, and the wait is the longer one.
+    let (least, most) = if cfg!(target_os = "linux") { (3, 8) } else { (10, 20) };
+    let expected = Duration::from_secs(least)..Duration::from_secs(most);
+    assert!(expected.contains(&ran.took), "{ran:?}");
     assert!(ran.err.contains("stayed silent"), "{ran:?}");
     assert_eq!(model.last_user_text(), "x");
     drop(open);
@@ -109,7 +112,8 @@ fn a_slow_pipeline_is_waited_for_and_told_of() {
     let ran = run(&mut home.shell("(sleep 4.5; echo late) | anvil -p explain", &model));
     ran.assert_code(0);
     assert!(
-        ran.err.contains("waiting for standard input from `sleep 4.5`")
+        cfg!(not(target_os = "linux"))
+            || ran.err.contains("waiting for standard input from `sleep 4.5`")
             || ran.err.contains("waiting for standard input from `sh"),
         "{ran:?}"
     );
@@ -257,6 +261,7 @@ fn a_reader_that_stops_early_causes_no_panic() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /dev/full")]
 fn a_full_device_as_standard_output_is_an_error_that_says_so() {
     for format in ["text", "json", "stream-json"] {
         let (home, model) = (Home::new(), Model::new([Answer::text("hi")]));
@@ -268,6 +273,7 @@ fn a_full_device_as_standard_output_is_an_error_that_says_so() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /dev/full")]
 fn a_closed_standard_error_disturbs_nothing() {
     let (home, model) = (
         Home::new(),
@@ -290,6 +296,19 @@ fn a_data_folder_that_cannot_be_written_does_not_fail_the_run() {
     let ran = run(command.env("ANVIL_LOG", "debug"));
     ran.assert_code(0);
     assert_eq!(ran.out, "ok\n");
+}
+
+#[test]
+fn without_a_home_people_are_told_and_programs_are_not() {
+    for (format, told) in [("text", true), ("json", false), ("stream-json", false)] {
+        let (home, model) = (Home::new(), Model::new([Answer::text("ok")]));
+        let mut command = home.anvil_with(&model);
+        command.env_remove("HOME").env_remove("ANVIL_HOME");
+        let ran = run(command.args(["-p", "x", "--output-format", format]));
+        ran.assert_code(0);
+        assert_eq!(ran.err.contains("anvil: HOME is not set"), told, "{ran:?}");
+        assert_eq!(ran.err.is_empty(), !told, "{ran:?}");
+    }
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn ctrl_z_in_the_middle_of_an_answer_stops_the_program_until_it_is_continued() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc to see the signals of a process")]
 fn commands_of_a_conversation_start_with_no_signal_blocked() {
     let (home, model) = (
         Home::new(),
@@ -349,6 +350,11 @@ fn keys_typed_before_the_question_do_not_answer_it() {
     pty.send("\r");
     pty.expect("ok");
 }
+
+#[cfg(not(target_os = "linux"))]
+#[test]
+#[ignore = "no terminal can be taken away from a test here"]
+fn closed_windows() {}
 
 /// A terminal that can be taken away.
 #[cfg(target_os = "linux")]

@@ -47,6 +47,7 @@ fn a_hangup_in_the_middle_of_a_tool_ends_with_129_and_no_child() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs setsid of util-linux")]
 fn a_child_that_ignores_termination_and_left_its_group_is_gone_as_well() {
     let (_home, _model, running, marker) = in_the_middle_of(|marker| {
         format!(
@@ -60,13 +61,15 @@ fn a_child_that_ignores_termination_and_left_its_group_is_gone_as_well() {
 
 #[test]
 fn a_second_interrupt_does_not_wait_for_a_stubborn_child() {
-    let (_home, _model, running, marker) =
-        in_the_middle_of(|marker| format!("trap '' TERM; while :; do sleep {marker}; done"));
+    let (home, _model, running, marker) = in_the_middle_of(|marker| {
+        format!("trap 'touch told' TERM; while :; do sleep {marker}; done")
+    });
     running.signal(Signal::SIGINT);
-    std::thread::sleep(Duration::from_millis(100));
+    wait_until("the child was asked to end", || home.work().join("told").exists());
     running.signal(Signal::SIGINT);
     let ran = running.finish();
     assert_eq!(ran.code(), 130);
+    assert_eq!(ran.out, "", "a run that waited for its child would have told its outcome");
     ran.assert_no_panic();
     survivors::assert_none(&marker);
 }
@@ -86,6 +89,7 @@ fn an_interrupt_in_the_middle_of_an_answer_ends_at_once() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc to see that signals are handled")]
 fn an_interrupt_while_input_is_awaited_ends_with_130() {
     let (home, model) = (Home::new(), Model::new([Answer::text("x")]));
     let mut command = home.anvil_with(&model);
@@ -121,6 +125,9 @@ fn a_reader_that_stands_still_does_not_keep_a_second_interrupt_from_ending_the_r
     running.signal(Signal::SIGINT);
     std::thread::sleep(Duration::from_millis(100));
     running.signal(Signal::SIGINT);
-    assert_eq!(running.finish().code(), 130);
+    let ran = running.finish();
+    assert_eq!(ran.code(), 130);
+    // A single interrupt would have let the turn try for 15 s to tell its outcome.
+    assert!(ran.took < Duration::from_secs(12), "{ran:?}");
     drop(reader);
 }

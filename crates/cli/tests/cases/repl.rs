@@ -368,14 +368,25 @@ fn expect_rest(
 /// Whether everything that was started with this home is gone a moment after the run.
 fn is_deserted(home: &Home) -> bool {
     let mark = format!("ANVIL_HOME={}", home.data().parent().unwrap().display());
-    let is_ours = |environment: Vec<u8>| {
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    };
     (0..50).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        let mut processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        !processes.any(|entry| std::fs::read(entry.path().join("environ")).is_ok_and(is_ours))
+        !environments().iter().any(|variables| variables.contains(&mark))
     })
+}
+
+/// The variables of every process that may be looked into.
+#[cfg(target_os = "linux")]
+fn environments() -> Vec<Vec<String>> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let read = processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    read.map(|all| String::from_utf8_lossy(&all).split('\0').map(str::to_owned).collect()).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn environments() -> Vec<Vec<String>> {
+    let listed = Command::new("ps").args(["-axEww", "-o", "command="]).output().unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    text.lines().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
 }
 
 fn children_cpu() -> Duration {

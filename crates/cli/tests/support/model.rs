@@ -17,6 +17,8 @@ pub enum Answer {
     Stopped(String, &'static str),
     /// A text and then calls of tools.
     Calls(String, Vec<(&'static str, Value)>),
+    /// Calls of tools, whole, and a named reason to stop that is not the calls.
+    StoppedCalls(Vec<(&'static str, Value)>, &'static str),
     /// A text, and then nothing until the client goes away.
     Stall(String),
     /// A text in pieces, one every so often, without an end.
@@ -202,11 +204,10 @@ fn write_answer(
         Answer::Stopped(text, reason) => wire.text(0, text).and_then(|()| wire.close(reason)),
         Answer::Calls(text, calls) => {
             wire.text(0, text)?;
-            for (at, (name, args)) in calls.iter().enumerate() {
-                wire.call(at, name, args)?;
-            }
+            wire.calls(calls)?;
             wire.close("tool_use")
         }
+        Answer::StoppedCalls(calls, reason) => wire.calls(calls).and_then(|()| wire.close(reason)),
         Answer::Stall(text) => {
             wire.text(0, text)?;
             // Ends when the client hangs up.
@@ -268,6 +269,11 @@ impl Wire<'_> {
         }
         self.send(&json!({"type": "content_block_delta", "index": index,
             "delta": {"type": "text_delta", "text": text}}))
+    }
+
+    fn calls(&mut self, calls: &[(&'static str, Value)]) -> std::io::Result<()> {
+        let mut calls = calls.iter().enumerate();
+        calls.try_for_each(|(at, (name, args))| self.call(at, name, args))
     }
 
     fn call(&mut self, at: usize, name: &str, args: &Value) -> std::io::Result<()> {

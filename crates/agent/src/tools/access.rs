@@ -25,11 +25,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::AccessError;
-pub use mask::{CREDENTIALS, Masks};
-pub use names::is_git;
+pub use mask::CREDENTIALS;
 pub use replace::{Expect, Replaced};
 pub(crate) use walk::{LeftOut, Route, Walked};
 
+use mask::Masks;
 use names::{authority, lies_under};
 
 /// What a [`FileAccess`] is made from. Roots come from the harness, never from the model.
@@ -148,11 +148,6 @@ impl FileAccess {
         &self.roots[0].real
     }
 
-    /// What is masked.
-    pub fn masks(&self) -> &Masks {
-        &self.masks
-    }
-
     /// Judges a path that is to be read. It must exist.
     ///
     /// # Errors
@@ -231,7 +226,8 @@ impl FileAccess {
         let file = self.open(path)?;
         let io = |error| AccessError::io(&path.named, error);
         let size = file.metadata().map_err(io)?.len();
-        let mut content = Vec::new();
+        let expected = usize::try_from(size.min(limit)).unwrap_or_default();
+        let mut content = Vec::with_capacity(expected + 1);
         // The length may lie, or grow while we read.
         file.take(limit + 1).read_to_end(&mut content).map_err(io)?;
         if content.len() as u64 > limit {

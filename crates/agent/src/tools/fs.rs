@@ -13,7 +13,7 @@ mod text;
 mod window;
 mod write;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -88,13 +88,12 @@ fn preview_of(
 }
 
 /// The note on hard links, empty for a file with one name.
-fn links_note(path: &Path, other_links: u64) -> String {
+fn links_note(named: &str, other_links: u64) -> String {
     match other_links {
         0 => String::new(),
-        count => format!(
-            "\n[{} had {count} other hard link(s); they keep the old content.]",
-            path.display()
-        ),
+        count => {
+            format!("\n[`{named}` had {count} other hard link(s); they keep the old content.]")
+        }
     }
 }
 

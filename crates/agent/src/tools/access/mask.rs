@@ -38,7 +38,7 @@ pub const CREDENTIALS: &[&str] = &[
 
 /// A compiled list of masks.
 #[derive(Debug, Clone)]
-pub struct Masks(Gitignore);
+pub(super) struct Masks(Gitignore);
 
 impl Masks {
     /// Compiles lines as in `.gitignore`: the last match wins, `!` makes visible again, a slash
@@ -46,7 +46,7 @@ impl Masks {
     ///
     /// # Errors
     /// [`AccessError::BadMask`].
-    pub fn new(lines: &[String]) -> Result<Self, AccessError> {
+    pub(super) fn new(lines: &[String]) -> Result<Self, AccessError> {
         let bad = |error: ignore::Error| AccessError::BadMask(error.to_string());
         let mut builder = GitignoreBuilder::new("");
         for line in lines {
@@ -58,7 +58,7 @@ impl Masks {
     }
 
     /// Whether the path itself or a folder it lies in is masked. `relative` starts at a root.
-    pub fn hide(&self, relative: &Path) -> bool {
+    pub(super) fn hide(&self, relative: &Path) -> bool {
         let path = lower(relative);
         let mut above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
         // What the path is does not matter to a refusal, so a mask of folders hides a file, too.
@@ -67,7 +67,7 @@ impl Masks {
     }
 
     /// Whether the path itself is masked, for walks that have already left out masked folders.
-    pub fn hide_entry(&self, relative: &Path, is_dir: bool) -> bool {
+    pub(super) fn hide_entry(&self, relative: &Path, is_dir: bool) -> bool {
         !self.0.is_empty() && self.0.matched(lower(relative), is_dir).is_ignore()
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// Whether a name is `.git` for some file system.
-pub fn is_git(name: &OsStr) -> bool {
+pub(super) fn is_git(name: &OsStr) -> bool {
     authority(name) == Some(".git")
 }
 

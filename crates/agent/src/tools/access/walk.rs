@@ -1,7 +1,7 @@
 //! Walks the files below a folder that a tool may see, in several threads.
 //!
-//! Left out: what `.gitignore` and `.ignore` name (inside and outside of git repositories), `.git`, masked
-//! files, and whatever lies behind a symlink. Hidden files are seen.
+//! Left out: what `.gitignore`, `.ignore` and the user's own git excludes name, inside and outside of
+//! git repositories, `.git`, masked files, and whatever lies behind a symlink. Hidden files are seen.
 
 use std::ffi::OsStr;
 use std::fs::FileType;
@@ -15,7 +15,8 @@ use std::time::SystemTime;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
-use super::{FileAccess, Intent, Masks, ReadPath, below, is_git, open};
+use super::names::is_git;
+use super::{FileAccess, Intent, Masks, ReadPath, below, open};
 
 /// More threads than this wait for each other more than for the disk.
 const MAX_THREADS: usize = 8;

@@ -109,7 +109,7 @@ fn carry_out(files: &Files, named: &str, plan: &Planned) -> Result<ToolOutput, T
         text: format!(
             "Replaced {count} {occurrences} in `{named}`:\n{}{}",
             context::around(content, places),
-            links_note(plan.path.real(), done.other_links)
+            links_note(named, done.other_links)
         ),
         display: Some(diff::unified(named, &plan.before, content)),
         ..ToolOutput::default()

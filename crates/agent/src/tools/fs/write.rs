@@ -109,7 +109,7 @@ fn carry_out(
         text: format!(
             "{verb} `{named}` ({lines} lines, {} bytes).{}",
             content.len(),
-            links_note(path.real(), done.other_links)
+            links_note(named, done.other_links)
         ),
         display: Some(diff::unified(named, &before.unwrap_or_default(), content)),
         ..ToolOutput::default()

@@ -23,7 +23,7 @@ use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
 use crate::providers::held::Held;
-use crate::providers::loose::{is_told, read_event, read_part};
+use crate::providers::loose::{Object, is_told, read_event, read_part};
 use crate::sse::SseFrame;
 use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent};
@@ -188,12 +188,12 @@ impl ResponsesStreamState {
 
     fn added(&mut self, event: &Event<'_>, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
         let Some(raw) = event.item else { return Ok(()) };
-        let item: Item<'_> = read_part(raw)?;
+        let Object(Some(item)) = read_part::<Object<Item<'_>>>(raw)? else { return Ok(()) };
         let address = Address::of_item(event, &item);
         let kind = item.kind.as_str();
         let position = match self.items.find(address) {
             // A number may be used again once its item is done.
-            Some(position) if !self.items.is_done(position) => position,
+            Some(position) if !self.items.is_done(position) && !address.is_anonymous() => position,
             _ => self.open(address, kind)?,
         };
         self.held.add(address.len() + item.phase.as_str().len())?;
@@ -214,7 +214,7 @@ impl ResponsesStreamState {
 
     fn done(&mut self, event: &Event<'_>, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
         let Some(raw) = event.item else { return Ok(()) };
-        let item: Item<'_> = read_part(raw)?;
+        let Object(Some(item)) = read_part::<Object<Item<'_>>>(raw)? else { return Ok(()) };
         let address = Address::of_item(event, &item);
         let kind = item.kind.as_str();
         let position = match self.items.find(address) {
@@ -279,7 +279,8 @@ impl ResponsesStreamState {
         response: Option<&RawValue>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
-        let ending: Ending<'_> = response.map(read_part).transpose()?.unwrap_or_default();
+        let ending: Option<Object<Ending<'_>>> = response.map(read_part).transpose()?;
+        let ending = ending.and_then(|ending| ending.0).unwrap_or_default();
         if let Some(counts) = ending.usage.0 {
             out.push(StreamEvent::Usage(counts.into()));
         }
@@ -294,23 +295,29 @@ impl ResponsesStreamState {
                 None => failed_silently(),
             });
         }
-        let cause = ending.incomplete_details.0.and_then(|details| details.reason.into_non_empty());
-        let raw = match outcome {
-            "incomplete" => cause.unwrap_or_else(|| outcome.to_owned()),
-            _ => outcome.to_owned(),
-        };
-        self.finish(raw, out)
+        let details = ending.incomplete_details.0;
+        let cause = details.and_then(|details| details.reason.into_non_empty());
+        match (outcome, cause) {
+            ("completed", _) => self.finish(self.completed(), outcome, out),
+            ("incomplete", Some(cause)) => self.finish(incomplete(&cause), &cause, out),
+            _ => self.finish(FinishReason::Other(outcome.to_owned()), outcome, out),
+        }
     }
 
-    fn finish(&mut self, raw: String, out: &mut Vec<StreamEvent>) -> Result<(), LlmError> {
-        let reason = match raw.as_str() {
-            "completed" if self.calls > 0 => FinishReason::ToolUse,
-            "completed" if self.refused => FinishReason::Refusal,
-            "completed" => FinishReason::EndTurn,
-            "max_output_tokens" | "max_tokens" | "length" => FinishReason::MaxTokens,
-            "content_filter" => FinishReason::Refusal,
-            other => FinishReason::Other(other.to_owned()),
-        };
+    fn completed(&self) -> FinishReason {
+        match (self.calls > 0, self.refused) {
+            (true, _) => FinishReason::ToolUse,
+            (false, true) => FinishReason::Refusal,
+            (false, false) => FinishReason::EndTurn,
+        }
+    }
+
+    fn finish(
+        &mut self,
+        reason: FinishReason,
+        raw: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), LlmError> {
         for state in self.items.unfinished() {
             match state {
                 State::Message(message) => message.close(out),
@@ -324,9 +331,17 @@ impl ResponsesStreamState {
                 State::Call(_) | State::Opaque(_) | State::Done => {}
             }
         }
-        out.push(StreamEvent::Finish { reason, raw: Some(raw) });
+        out.push(StreamEvent::Finish { reason, raw: Some(raw.to_owned()) });
         self.finished = true;
         Ok(())
+    }
+}
+
+fn incomplete(cause: &str) -> FinishReason {
+    match cause {
+        "max_output_tokens" | "max_tokens" | "length" => FinishReason::MaxTokens,
+        "content_filter" => FinishReason::Refusal,
+        other => FinishReason::Other(other.to_owned()),
     }
 }
 

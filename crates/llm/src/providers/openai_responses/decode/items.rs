@@ -1,7 +1,7 @@
 //! Finds the output item that an event of a Responses stream is about; pure.
 //!
 //! The number is what counts. Ids do not tell: gateways give one item another id with every event.
-//! Only where a server sends no numbers (llama.cpp) do its ids have to do.
+//! Only where a server sends no numbers (llama.cpp) do its ids have to do, or else the order.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -42,6 +42,11 @@ impl<'a> Address<'a> {
         Self { index: event.output_index.0, names }
     }
 
+    /// Whether it tells nothing: then it can only be the item that came last.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.index.is_none() && self.names.iter().all(Option::is_none)
+    }
+
     /// How many bytes a slot keeps of it.
     pub(super) fn len(&self) -> usize {
         self.names.iter().flatten().map(|name| name.len()).sum()
@@ -53,6 +58,9 @@ impl Items {
     pub(super) fn find(&self, address: Address<'_>) -> Option<usize> {
         match address.index {
             Some(index) => self.by_index.get(&index).copied(),
+            None if address.is_anonymous() => {
+                self.slots.len().checked_sub(1).filter(|last| !self.is_done(*last))
+            }
             None => self.slots.iter().rposition(|slot| slot.shares_name(address)),
         }
     }

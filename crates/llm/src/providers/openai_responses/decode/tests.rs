@@ -136,6 +136,8 @@ fn every_end_has_its_reason() {
         (incomplete("steered"), FinishReason::Other("steered".into())),
         (ended("incomplete", json!({})), FinishReason::Other("incomplete".into())),
         (ended("cancelled", json!({})), FinishReason::Other("cancelled".into())),
+        (incomplete("completed"), FinishReason::Other("completed".into())),
+        (ended("completed", json!("odd")), FinishReason::EndTurn),
         // What the response says of itself counts more than the name of its event.
         (
             ended(
@@ -281,6 +283,31 @@ fn items_without_numbers_are_told_apart_by_their_ids() {
 }
 
 #[test]
+fn items_without_numbers_and_ids_are_told_apart_by_their_order() {
+    let added = |item: Value| json!({"type": "response.output_item.added", "item": item});
+    let done = |item: Value| json!({"type": "response.output_item.done", "item": item});
+    let said = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
+    let arguments =
+        |text: &str| json!({"type": "response.function_call_arguments.delta", "delta": text});
+    let call = |name: &str| json!({"type": "function_call", "name": name});
+    let completion = complete(&[
+        said("He"),
+        said("llo"),
+        added(call("f")),
+        arguments("{\"a\""),
+        arguments(":1}"),
+        added(call("g")),
+        done(call("g")),
+        done(call("h")),
+        completed(),
+    ]);
+    assert_eq!(completion.blocks[0], ContentBlock::text("Hello"));
+    let (a, none) = (json!({"a": 1}), json!({}));
+    let want = [("made_1", &a), ("made_2", &none), ("made_3", &none)];
+    assert_eq!(calls(&completion), want);
+}
+
+#[test]
 fn a_number_counts_and_an_id_does_not_tell_two_items_of_it_apart() {
     let body = include_bytes!("../../../../tests/fixtures/openai-responses/changing_ids.sse");
     let completion = replay(body).unwrap();
@@ -420,6 +447,7 @@ fn an_unknown_event_of_any_shape_is_ignored() {
         json!({}),
         json!({"type": "response.output_item.added"}),
         json!({"type": "response.output_item.done", "item": null}),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": "odd"}),
     ] {
         assert_eq!(complete(&[said(0, "x"), unknown.clone(), completed()]), known, "{unknown}");
     }

@@ -16,7 +16,7 @@ pub fn middle(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Like [`middle`], with the caller's own words on how to see what was cut.
-pub fn middle_with<'a>(text: &'a str, max: usize, advice: &str) -> Cow<'a, str> {
+fn middle_with<'a>(text: &'a str, max: usize, advice: &str) -> Cow<'a, str> {
     // A character takes at least a byte, so most texts are done without counting.
     if text.len() <= max {
         return Cow::Borrowed(text);

@@ -79,7 +79,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     limits: SseLimits,
-    /// How many bytes of a byte order mark have been seen; `None` once the stream has begun.
+    /// Whether a byte order mark may still come.
     start: Start,
     /// The last chunk ended with CR: a LF at the start of the next one belongs to it.
     after_cr: bool,

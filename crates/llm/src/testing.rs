@@ -84,11 +84,6 @@ impl ScriptedProvider {
         self.state().asked
     }
 
-    /// How many answers were not played yet.
-    pub fn remaining(&self) -> usize {
-        self.state().answers.len()
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic of another test thread leaves nothing half-changed here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -238,7 +233,7 @@ mod tests {
         let provider = ScriptedProvider::new(vec![script::text("a")]).recording(Recording::Off);
         events(&provider).await;
         assert_eq!((provider.asked(), provider.requests().len()), (1, 0));
-        assert_eq!(provider.remaining(), 0);
+        assert!(provider.state().answers.is_empty());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! through here.
 //!
 //! A name from the model is judged twice: as it is written, and as the file system resolves it. What
-//! is opened afterwards is the resolved path, with symlinks refused at every place
-//! so swapping a directory for a link between the check and the open makes the open fail
+//! is opened afterwards is the resolved path, with symlinks refused at every place,
+//! so that swapping a directory for a link between the check and the open makes the open fail
 //! instead of leaving the root. What remains of that race: a directory moved as a whole keeps being
 //! the directory that was checked, a mount placed in between is followed, and a walk that lists
 //! names (never contents) may list a directory that was swapped under it.

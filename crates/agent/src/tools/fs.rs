@@ -24,6 +24,7 @@ use crate::tools::tracker::FileTracker;
 
 pub use edit::{EditFile, EditFileArgs};
 pub use read::{ReadFile, ReadFileArgs};
+pub(super) use text::PROBE_BYTES;
 pub use write::{WriteFile, WriteFileArgs};
 
 /// The largest file, in bytes, that is edited or replaced: it lies in memory twice meanwhile.

@@ -4,14 +4,13 @@ pub mod access;
 pub mod bash;
 pub mod calculator;
 pub mod fs;
+mod off_runtime;
 pub mod search;
 pub mod tracker;
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use crate::tool::{Tool, ToolError};
+use crate::tool::Tool;
 
 use access::FileAccess;
 use bash::Bash;
@@ -35,39 +34,13 @@ pub fn builtin(access: FileAccess, bash: Bash) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// Does file work on a blocking thread. A cancelled call returns at once; the work, which changes
-/// nothing, ends by itself.
-async fn off_runtime<T: Send + 'static>(
-    cancel: &CancellationToken,
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(ToolError::Cancelled("cancelled".to_owned())),
-        done = finish_off_runtime(work) => done,
-    }
-}
-
-/// Does file work on a blocking thread and waits for its end, so that the result says what became of
-/// a change. Work that was queued and never started, because the program ends, has changed nothing.
-async fn finish_off_runtime<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(ToolError::Cancelled("cancelled; nothing was done".to_owned())),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::tool::{OnCancel, ReplaySafety, ToolContext};
+    use crate::tool::{OnCancel, ReplaySafety, ToolContext, ToolError};
     use crate::tools::access::AccessRules;
 
     fn tools() -> Vec<Arc<dyn Tool>> {

@@ -9,28 +9,36 @@ use std::path::Path;
 pub use glob::{Glob, GlobArgs};
 pub use grep::{Grep, GrepArgs, GrepMode};
 
+use crate::sanitize;
 use crate::tools::access::LeftOut;
 
 /// Results shown of one search.
 const MAX_RESULTS: usize = 200;
 
-/// Characters of results shown: below what the registry cuts from the middle, so that a search ends
+/// Bytes of results shown: below what the registry cuts from the middle, so that a search ends
 /// with the advice on how to narrow it.
-const MAX_CHARS: usize = 36_000;
+const MAX_BYTES: usize = 36_000;
 
 /// A path as results show it: from the workspace on where it lies inside, and on one line whatever is
 /// in it.
 fn shown(path: &Path, cwd: &Path) -> String {
     let path = path.strip_prefix(cwd).unwrap_or(path);
-    let text = path.to_string_lossy();
-    if text.chars().any(char::is_control) {
-        return text.chars().map(visible).collect();
-    }
-    text.into_owned()
+    sanitize::one_line(&path.to_string_lossy()).into_owned()
 }
 
-fn visible(c: char) -> String {
-    if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
+/// Puts as many results as there is room for below each other, and says how many.
+fn push_results(text: &mut String, results: impl Iterator<Item = impl AsRef<str>>) -> usize {
+    let mut count = 0;
+    for result in results {
+        let result = result.as_ref();
+        if count > 0 && text.len() + result.len() > MAX_BYTES {
+            break;
+        }
+        text.push_str(result);
+        text.push('\n');
+        count += 1;
+    }
+    count
 }
 
 /// What an empty answer must not be silent about.

@@ -2,7 +2,8 @@
 //!
 //! The new content is written beside the old file, without a name where the system has unnamed files,
 //! reaches the disk, gets the old permission bits and only then takes the name. A crash, a kill or a
-//! full disk leaves the old file, and on Linux not even a stray temporary one. Between the last look
+//! full disk leaves the old file. Only a crash or a kill between naming the new file and renaming it
+//! over the old one leaves a stray beside it on Linux; elsewhere any crash before that does. Between the last look
 //! at the old content and the renaming some microseconds remain in which another program's change
 //! would be lost; no portable call closes them.
 

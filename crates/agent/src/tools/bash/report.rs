@@ -5,6 +5,7 @@
 //! gets a backslash in front.
 
 use crate::process::{Captured, Ended, Finished, Status};
+use crate::truncate;
 
 use super::plain::Plain;
 
@@ -120,28 +121,15 @@ impl Section {
         if self.chars <= max {
             return self.before.clone();
         }
-        let head = first_chars(&self.before, max / 2);
+        let head = truncate::head(&self.before, max / 2);
         let source = if self.dropped == 0 { &self.before[head.len()..] } else { &self.after };
-        let tail = last_chars(source, max - max / 2);
+        let tail = truncate::tail(source, max - max / 2);
         let held = self.before.len() + self.after.len();
         let cut = self.dropped + (held - head.len() - tail.len()) as u64;
         format!(
             "{head}\n[... {cut} bytes cut here: to see them, send the output to a file and use read_file or \
              grep on it ...]\n{tail}"
         )
-    }
-}
-
-fn first_chars(text: &str, count: usize) -> &str {
-    text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
-}
-
-fn last_chars(text: &str, count: usize) -> &str {
-    match count.checked_sub(1) {
-        None => "",
-        Some(before) => {
-            text.char_indices().rev().nth(before).map_or(text, |(start, _)| &text[start..])
-        }
     }
 }
 

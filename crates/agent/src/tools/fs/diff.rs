@@ -1,4 +1,4 @@
-//! A unified diff for a person: short for what was done, whole for what is to be approved. [pure]
+//! A unified diff for a person: short for what was done, whole for what is to be approved.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,8 +12,8 @@ const CONTEXT: usize = 3;
 /// Bytes in which old and new may differ; beyond, the lines are counted and not compared.
 const MAX_COMPARED: usize = 256 * 1024;
 
-/// Characters of the whole, in keeping with what is shown of any result.
-const MAX_CHARS: usize = 7_500;
+/// Bytes of the whole, in keeping with what is shown of any result.
+const MAX_BYTES: usize = 7_500;
 
 /// Characters of one line.
 const MAX_LINE_CHARS: usize = 300;
@@ -79,7 +79,7 @@ fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Le
         push(out, format_args!("@@ -{minus} +{plus} @@\n"));
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             line(out, change.tag(), change.value(), length);
-            if length == Length::Short && out.len() > MAX_CHARS {
+            if length == Length::Short && out.len() > MAX_BYTES {
                 out.push_str("[diff cut here]\n");
                 return;
             }
@@ -228,7 +228,7 @@ mod tests {
     fn what_is_too_long_is_cut_and_says_so() {
         let many = numbers(0..20_000);
         let diff = unified("a", b"", many.as_bytes());
-        assert!(diff.len() < MAX_CHARS + 100);
+        assert!(diff.len() < MAX_BYTES + 100);
         assert!(diff.ends_with("[diff cut here]\n"), "{diff}");
         let long = "x".repeat(10_000);
         assert!(unified("a", b"", long.as_bytes()).contains(" [cut]\n"));

@@ -8,8 +8,8 @@ use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
 use super::{Files, check_cancel, context, diff, hints, links_note, only, preview_of};
 use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
+use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
 use crate::tools::tracker::Digest;
-use crate::tools::{finish_off_runtime, off_runtime};
 
 /// Replaces text in a file.
 #[derive(Debug, Clone)]

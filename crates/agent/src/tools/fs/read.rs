@@ -12,7 +12,7 @@ use super::window::{Fed, Shown, Total, Window};
 use super::{Files, MAX_EDITED_BYTES, only};
 use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::ReadPath;
-use crate::tools::off_runtime;
+use crate::tools::off_runtime::off_runtime;
 use crate::tools::tracker::{Digest, Hasher};
 
 /// Lines shown when the call does not say.

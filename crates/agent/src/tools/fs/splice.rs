@@ -63,7 +63,6 @@ pub(super) fn splice(
     places: Places,
 ) -> Result<Spliced, NoSplice> {
     let body = content.strip_prefix(BOM).unwrap_or(content);
-    let bom = content.len() - body.len();
     let old = with_lf(old.trim_start_matches('\u{feff}'));
     // A file without line ends has none to go by; the new text then keeps its own.
     let own_ends = memchr::memchr(b'\n', body).is_none();
@@ -86,15 +85,28 @@ pub(super) fn splice(
 
     let change = Change::between(old.as_bytes(), new.as_bytes());
     let mut out = Vec::with_capacity(content.len() + new.len());
-    out.extend_from_slice(&content[..bom]);
+    out.extend_from_slice(&content[..content.len() - body.len()]);
     let mut done = Spliced { content: out, count: 0, places: Vec::new() };
+    change_each(&mut done, &view, (&finder, first), &change, places);
+    Ok(done)
+}
+
+/// Appends the whole body, with the change made at its first place or at all of them.
+fn change_each(
+    done: &mut Spliced,
+    view: &LfView<'_>,
+    (finder, first): (&memmem::Finder<'_>, usize),
+    change: &Change<'_>,
+    places: Places,
+) {
+    let (body, old_len) = (view.body, finder.needle().len());
     let mut copied = 0;
     let mut search_from = first;
     while let Some(found) = finder.find(&view.text[search_from..]) {
         let at = search_from + found;
-        let matched = view.original(at)..view.original(at + old.len());
+        let matched = view.original(at)..view.original(at + old_len);
         let replaced =
-            view.original(at + change.prefix)..view.original(at + old.len() - change.suffix);
+            view.original(at + change.prefix)..view.original(at + old_len - change.suffix);
         done.content.extend_from_slice(&body[copied..replaced.start]);
         let start = done.content.len();
         push_with_ends(&mut done.content, change.new, ends_near(body, &matched));
@@ -103,13 +115,12 @@ pub(super) fn splice(
         }
         copied = replaced.end;
         done.count += 1;
-        search_from = at + old.len();
+        search_from = at + old_len;
         if places == Places::One {
             break;
         }
     }
     done.content.extend_from_slice(&body[copied..]);
-    Ok(done)
 }
 
 fn demand_unique(
@@ -156,6 +167,7 @@ impl<'t> Change<'t> {
 
 /// A content with every CRLF as LF, and the way back to the real offsets.
 struct LfView<'c> {
+    body: &'c [u8],
     text: Cow<'c, [u8]>,
     /// Offsets in `text` of the LFs whose CR was left out.
     crlf: Vec<usize>,
@@ -174,10 +186,10 @@ impl<'c> LfView<'c> {
             }
         }
         if crlf.is_empty() {
-            return Self { text: Cow::Borrowed(body), crlf };
+            return Self { body, text: Cow::Borrowed(body), crlf };
         }
         text.extend_from_slice(&body[copied..]);
-        Self { text: Cow::Owned(text), crlf }
+        Self { body, text: Cow::Owned(text), crlf }
     }
 
     /// The real offset of an offset in `text`. In front of an LF it is in front of its CR.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::truncate;
 
 /// How far into a file a NUL makes it binary.
-pub(super) const PROBE_BYTES: usize = 8 * 1024;
+pub(in crate::tools) const PROBE_BYTES: usize = 8 * 1024;
 
 /// The mark at the start of a file that says it is UTF-8. Hidden from the model, kept on writing.
 pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::{Files, check_cancel, diff, links_note, only, preview_of};
 use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
+use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
 use crate::tools::tracker::Digest;
-use crate::tools::{finish_off_runtime, off_runtime};
 
 /// Writes a whole file.
 #[derive(Debug, Clone)]

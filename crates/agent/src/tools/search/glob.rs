@@ -11,12 +11,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{LEFT_OUT, MAX_CHARS, MAX_RESULTS, notes, shown};
+use super::{LEFT_OUT, MAX_RESULTS, notes, push_results, shown};
 use crate::tool::{
     Effects, OnCancel, PathSet, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool,
 };
 use crate::tools::access::{FileAccess, LeftOut, ReadPath, Route, Walked};
-use crate::tools::off_runtime;
+use crate::tools::off_runtime::off_runtime;
 
 /// Finds files by name.
 #[derive(Debug, Clone)]
@@ -234,16 +234,8 @@ fn report(found: Found, left_out: LeftOut, cwd: &Path, args: &GlobArgs) -> Strin
         return text;
     }
     let mut text = String::new();
-    let mut count = 0;
-    for (_, path) in &found.files {
-        let line = shown(path, cwd);
-        if count > 0 && text.len() + line.len() > MAX_CHARS {
-            break;
-        }
-        text.push_str(&line);
-        text.push('\n');
-        count += 1;
-    }
+    let lines = found.files.iter().map(|(_, path)| shown(path, cwd));
+    let count = push_results(&mut text, lines);
     if count < found.total {
         text.push_str(&format!(
             "\n[The {count} newest of {} files. Narrow pattern or path to see others.]",

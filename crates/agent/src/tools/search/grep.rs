@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::glob::{compile, demand_outside_git, searched};
 use super::lines::FirstLines;
-use super::{LEFT_OUT, MAX_CHARS, MAX_RESULTS, notes, shown};
+use super::{LEFT_OUT, MAX_RESULTS, notes, push_results, shown};
 use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{FileAccess, LeftOut, ReadPath, Route, Walked};
-use crate::tools::off_runtime;
+use crate::tools::fs::PROBE_BYTES;
+use crate::tools::off_runtime::off_runtime;
 use crate::truncate;
 
 /// Characters of one matching line that are shown.
@@ -27,9 +28,6 @@ const MAX_LINE_CHARS: usize = 300;
 
 /// Characters in front of a match that are shown of a longer line.
 const LEAD_CHARS: usize = 80;
-
-/// Bytes at the start of a file in which a NUL makes it binary, as for read_file.
-const PROBE_BYTES: u64 = 8 * 1024;
 
 /// Memory for one line; a file with a longer one is not searched.
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -246,7 +244,7 @@ fn searcher(mode: GrepMode) -> Searcher {
 /// A file that ends at once when it turns out to be binary, or when the call is cancelled.
 struct Probed<'a, R> {
     file: R,
-    read: u64,
+    read: usize,
     /// UTF-16 has NULs and is decoded by the searcher.
     bom: bool,
     is_binary: bool,
@@ -259,18 +257,18 @@ impl<R: Read> Read for Probed<'_, R> {
             return Ok(0);
         }
         let count = self.file.read(buffer)?;
+        let piece = &buffer[..count];
         if self.read == 0 {
-            self.bom = buffer.starts_with(b"\xff\xfe") || buffer.starts_with(b"\xfe\xff");
+            self.bom = piece.starts_with(b"\xff\xfe") || piece.starts_with(b"\xfe\xff");
         }
         if self.read < PROBE_BYTES && !self.bom {
-            let probe =
-                usize::try_from(PROBE_BYTES - self.read).map_or(count, |left| left.min(count));
-            if memchr::memchr(0, &buffer[..probe]).is_some() {
+            let probe = count.min(PROBE_BYTES - self.read);
+            if memchr::memchr(0, &piece[..probe]).is_some() {
                 self.is_binary = true;
                 return Ok(0);
             }
         }
-        self.read += count as u64;
+        self.read = self.read.saturating_add(count);
         Ok(count)
     }
 }
@@ -324,15 +322,7 @@ fn around_match(line: &[u8], matcher: &RegexMatcher) -> String {
 
 fn report(lines: &[String], more: bool, left_out: LeftOut, named: &str) -> String {
     let mut text = String::new();
-    let mut count = 0;
-    for line in lines {
-        if count > 0 && text.len() + line.len() > MAX_CHARS {
-            break;
-        }
-        text.push_str(line);
-        text.push('\n');
-        count += 1;
-    }
+    let count = push_results(&mut text, lines.iter());
     if lines.is_empty() {
         text.push_str("No matches.");
         text.push_str(LEFT_OUT);

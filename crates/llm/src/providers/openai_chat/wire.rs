@@ -277,7 +277,10 @@ fn replay_reasoning<'a>(out: &mut WireMessage<'a>, message: &'a Message, replay:
                 }
             }
         }
-        _ => {}
+        ReasoningReplay::None
+        | ReasoningReplay::AsReceived
+        | ReasoningReplay::ReasoningContent
+        | ReasoningReplay::Reasoning => {}
     }
 }
 

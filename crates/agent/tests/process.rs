@@ -289,6 +289,7 @@ async fn a_detached_process_is_found_and_ended_however_it_left() {
         "(setsid sh -c 'SLEEP & ' &) ; echo x",
         "setsid sh -c 'SLEEP & SLEEP & wait' >/dev/null 2>&1 & echo x",
         "setsid -f SLEEP >/dev/null 2>&1; echo x",
+        "setsid setsid -f setsid -f setsid -f SLEEP >/dev/null 2>&1 & echo x",
         "nohup SLEEP >/dev/null 2>&1 & disown; echo x",
         "setsid sh -c 'trap \"\" TERM; SLEEP' >/dev/null 2>&1 & echo x",
     ] {

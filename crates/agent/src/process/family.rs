@@ -16,12 +16,20 @@ use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 /// The variable by which a process is known to belong to a call.
 pub(super) const MARK: &str = "ANVIL_CALL_ID";
+
+/// How long, and how often, to look again at a process in the middle of an exec, which takes about 0.3 ms.
+const EXEC_LOOK: Duration = Duration::from_micros(100);
+const EXEC_LOOKS: u32 = 200;
+
+/// How many lists to make of a family whose members fork and end while they are listed.
+const MOST_LISTS: usize = 100;
 
 /// What all processes of one family inherit.
 ///
@@ -101,27 +109,41 @@ impl Family {
     /// The members that run and whose parent is dead, except the leader. Reaps the dead ones.
     pub(super) fn survivors(&self) -> Vec<Pid> {
         let leaders = leaders();
-        let orphans = own_children().unwrap_or_default();
-        if orphans.iter().all(|pid| leaders.contains(pid)) {
-            return Vec::new();
+        let mut dead = HashSet::new();
+        for _ in 0..MOST_LISTS {
+            let orphans = own_children().unwrap_or_default();
+            let orphans: Vec<Pid> =
+                orphans.into_iter().filter(|pid| !leaders.contains(pid)).collect();
+            if orphans.is_empty() {
+                return orphans;
+            }
+            let (ours, others) = self.divide(orphans, leaders.len() <= 1);
+            let (alive, ended): (Vec<Pid>, Vec<Pid>) = ours.into_iter().partition(|pid| runs(*pid));
+            let ended = ended.into_iter().chain(others.into_iter().filter(|pid| has_ended(*pid)));
+            // One that ended after it was listed may have left children that the list does not have.
+            let is_complete = ended.filter(|pid| dead.insert(*pid)).count() == 0;
+            if is_complete || !alive.is_empty() {
+                return alive;
+            }
         }
-        let (mut ours, mut others): (Vec<Pid>, Vec<Pid>) = orphans
-            .into_iter()
-            .filter(|pid| !leaders.contains(pid))
-            .partition(|pid| self.knows(*pid));
+        // It runs away faster than it can be followed.
+        Vec::new()
+    }
+
+    /// Tells the members from those of others; `is_only` says that there is no other family.
+    fn divide(&self, orphans: Vec<Pid>, is_only: bool) -> (Vec<Pid>, Vec<Pid>) {
+        let (mut ours, mut others): (Vec<Pid>, Vec<Pid>) =
+            orphans.into_iter().partition(|pid| self.knows(*pid));
         // Whoever is in a session with a member descends from its leader, who is a member then.
         let session = |pid: &Pid| rustix::process::getsid(Some(*pid)).ok();
         let sessions: HashSet<_> = ours.iter().filter_map(session).collect();
-        ours.extend(
-            others.extract_if(.., |pid| session(pid).is_some_and(|id| sessions.contains(&id))),
-        );
-        ours.retain(|pid| runs(*pid));
-        if CLAIMED.load(Ordering::Relaxed) {
-            // Reaped whoever's they were, but ended only when they can be nobody else's.
-            others.retain(|pid| runs(*pid));
-            ours.extend(others.into_iter().filter(|_| leaders.len() <= 1));
-        }
-        ours
+        let claimed = CLAIMED.load(Ordering::Relaxed);
+        ours.extend(others.extract_if(.., |pid| {
+            // Whatever has ended is reaped whoever's it was.
+            session(pid).is_some_and(|id| sessions.contains(&id))
+                || (claimed && (is_only || has_ended(*pid)))
+        }));
+        (ours, others)
     }
 
     /// Notes everything that descends from the leader, or from survivors once it is gone.
@@ -307,16 +329,39 @@ fn lock_limit(pid: Pid) -> Option<u64> {
 
 /// Whether the environment that a process was started with holds the mark `id`.
 fn environment_names(pid: Pid, id: &str) -> bool {
-    // Another user's process does not show its environment, nor could we end it.
-    let Ok(environ) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else {
-        return false;
-    };
-    environ.split(|byte| *byte == 0).any(|entry| {
+    let environment = environment(pid);
+    environment.split(|byte| *byte == 0).any(|entry| {
         entry
             .strip_prefix(MARK.as_bytes())
             .and_then(|rest| rest.strip_prefix(b"="))
             .is_some_and(|ids| ids.split(|byte| *byte == b'.').any(|one| one == id.as_bytes()))
     })
+}
+
+/// The environment that a child of ours was started with; empty when it cannot be told.
+fn environment(pid: Pid) -> Vec<u8> {
+    // Another user's process does not show it, nor could we end it.
+    let read =
+        |what| fs::read(format!("/proc/{}/{what}", pid.as_raw_nonzero())).unwrap_or_default();
+    for _ in 0..EXEC_LOOKS {
+        let environment = read("environ");
+        if !environment.is_empty() {
+            return environment;
+        }
+        // Its arguments are set before its environment, so one that has any has the other by now.
+        if !read("cmdline").is_empty() || has_ended(pid) {
+            return read("environ");
+        }
+        // In the middle of an exec it has neither.
+        std::thread::sleep(EXEC_LOOK);
+    }
+    Vec::new()
+}
+
+/// Whether a child of ours has ended; it stays a zombie.
+fn has_ended(pid: Pid) -> bool {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::Pid(pid), peek), Ok(None))
 }
 
 fn report(sent: rustix::io::Result<()>) {

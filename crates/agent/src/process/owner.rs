@@ -145,7 +145,7 @@ impl Owner {
                 }
                 match self.next_but_output(&mut watch).await {
                     Event::Alarm => break,
-                    _ => continue,
+                    Event::Output | Event::Exited | Event::FamilyChanged | Event::Stop => {}
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use nix::errno::Errno;
@@ -49,10 +49,11 @@ pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Option<Result<Pi
 }
 
 /// The thread that starts children, from the first one until this process ends.
-fn spawner() -> Option<&'static Sender<Order>> {
-    static SPAWNER: OnceLock<Option<Sender<Order>>> = OnceLock::new();
+fn spawner() -> Option<&'static SyncSender<Order>> {
+    static SPAWNER: OnceLock<Option<SyncSender<Order>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
-        let (orders, to_do) = channel::<Order>();
+        // No queue: whoever gives an order waits for the answer anyway.
+        let (orders, to_do) = sync_channel::<Order>(0);
         let (ready, is_ready) = sync_channel(1);
         let run = move || {
             let own_cwd = unshare(CloneFlags::CLONE_FS);

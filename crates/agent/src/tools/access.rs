@@ -19,7 +19,7 @@ mod replace;
 mod walk;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -111,6 +111,10 @@ impl ReadPath {
     pub fn real(&self) -> &Path {
         &self.real
     }
+
+    fn metadata(&self) -> Result<Metadata, AccessError> {
+        self.real.symlink_metadata().map_err(|error| AccessError::io(&self.named, error))
+    }
 }
 
 impl WritePath {
@@ -194,8 +198,15 @@ impl FileAccess {
     /// # Errors
     /// What the file system says.
     pub fn is_directory(&self, path: &ReadPath) -> Result<bool, AccessError> {
-        let metadata = path.real.symlink_metadata();
-        Ok(metadata.map_err(|error| AccessError::io(&path.named, error))?.is_dir())
+        Ok(path.metadata()?.is_dir())
+    }
+
+    /// The size in bytes.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn size(&self, path: &ReadPath) -> Result<u64, AccessError> {
+        Ok(path.metadata()?.len())
     }
 
     /// Whether there is anything at the path.

@@ -101,7 +101,7 @@ fn scan(
 ) -> Result<(Shown, Option<Digest>), ToolError> {
     let failed = |error| ToolError::Failed(format!("`{named}`: {error}"));
     let mut file = files.access.open(path)?;
-    let is_editable = file.metadata().map_err(failed)?.len() <= MAX_EDITED_BYTES;
+    let is_editable = files.access.size(path)? <= MAX_EDITED_BYTES;
     let mut hasher = Hasher::default();
     let mut piece = vec![0; PIECE_BYTES];
     let mut filled = 0;

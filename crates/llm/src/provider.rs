@@ -7,6 +7,9 @@ use futures::{Stream, StreamExt as _};
 
 use crate::builder::{Completion, MessageBuilder};
 use crate::error::LlmError;
+use crate::integrity::IntegrityError;
+use crate::providers::tools;
+use crate::schema::SchemaDialect;
 use crate::stream::{IdSource, StreamEvent};
 use crate::types::ChatRequest;
 
@@ -25,6 +28,20 @@ pub trait Provider: Send + Sync {
     /// What went wrong before the first byte of a successful answer; later faults arrive in the
     /// stream, which ends after them.
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError>;
+}
+
+/// What every provider looks at before it sends a request to a target of this dialect.
+///
+/// # Errors
+/// `Transcript` when there is nothing to answer.
+pub(crate) fn check(req: &ChatRequest, dialect: SchemaDialect) -> Result<(), LlmError> {
+    if req.messages.is_empty() {
+        return Err(IntegrityError::Empty.into());
+    }
+    for (tool, error) in tools::left_out(req, dialect) {
+        tracing::warn!(tool, %error, "the model is not offered this tool");
+    }
+    Ok(())
 }
 
 /// Names calls that a server left unnamed, unlike any other in any conversation.

@@ -17,6 +17,10 @@ pub enum SchemaDialect {
     /// JSON Schema.
     #[default]
     Full,
+    /// JSON Schema below a root that is a plain object: nothing is composed there, and the names of
+    /// its properties have at most 64 letters, digits, `_`, `.` and `-`. One tool that differs makes
+    /// the service refuse the whole request.
+    PlainRoot,
     /// The subset that older Gemini targets take, after OpenAPI 3.0: one type a place with `nullable`
     /// beside it, enumerations of strings, no references, no unions.
     Limited,
@@ -62,6 +66,7 @@ pub fn compile(schema: &Value, dialect: SchemaDialect) -> Result<Cow<'_, Value>,
     };
     match dialect {
         SchemaDialect::Full => Ok(schema),
+        SchemaDialect::PlainRoot => plain_root(&schema).map(|()| schema),
         SchemaDialect::Limited => limited::compile(&schema).map(Cow::Owned),
     }
 }
@@ -74,11 +79,35 @@ fn may_be_object(root: &Map<String, Value>) -> bool {
     }
 }
 
+/// Keywords that say elsewhere what a place is.
+const ELSEWHERE: &[&str] =
+    &["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"];
+
+fn plain_root(root: &Value) -> Result<(), SchemaError> {
+    if let Some(keyword) = ELSEWHERE.iter().find(|keyword| root.get(**keyword).is_some()) {
+        return Err(SchemaError::new(&below("", keyword), "is not supported at the root"));
+    }
+    let is_plain = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        (1..=64).contains(&name.len()) && name.bytes().all(plain)
+    };
+    let mut names = root["properties"].as_object().into_iter().flat_map(Map::keys);
+    match names.find(|name| !is_plain(name)) {
+        Some(name) => {
+            let reason = "has a name that is not supported";
+            Err(SchemaError::new(&below("/properties", name), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The JSON pointer to `name` below `path`.
+fn below(path: &str, name: &str) -> String {
+    format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
 /// The root with the type and the properties that it leaves open; `None` when it says enough.
 fn object_root(root: &Map<String, Value>) -> Option<Value> {
-    // These say elsewhere what the root is.
-    const ELSEWHERE: &[&str] =
-        &["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"];
     let told = |field: &str| root.get(field).is_some_and(|value| !value.is_null());
     let elsewhere = ELSEWHERE.iter().any(|field| told(field));
     // A null is sound nowhere; an absent field only where another one stands in for it.

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use crate::api_key::ApiKey;
 use crate::error::LlmError;
 use crate::http::{Deadlines, Endpoint, answer_decoder};
-use crate::integrity::IntegrityError;
-use crate::provider::{EventStream, Provider, random_call_ids};
+use crate::provider::{self, EventStream, Provider, random_call_ids};
+use crate::schema::SchemaDialect;
 use crate::types::ChatRequest;
 use decode::StreamState;
 
@@ -64,9 +64,7 @@ impl Provider for Anthropic {
     }
 
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError> {
-        if req.messages.is_empty() {
-            return Err(IntegrityError::Empty.into());
-        }
+        provider::check(req, SchemaDialect::PlainRoot)?;
         let decoder = StreamState::new(random_call_ids());
         self.endpoint.post(wire::body(req), decoder).await
     }

@@ -5,9 +5,7 @@ use async_trait::async_trait;
 use crate::api_key::ApiKey;
 use crate::error::LlmError;
 use crate::http::{Deadlines, Endpoint, answer_decoder};
-use crate::integrity::IntegrityError;
-use crate::provider::{EventStream, Provider, random_call_ids};
-use crate::providers::tools;
+use crate::provider::{self, EventStream, Provider, random_call_ids};
 use crate::types::ChatRequest;
 use decode::GeminiStreamState;
 use options::GeminiOptions;
@@ -71,11 +69,8 @@ impl Provider for Gemini {
     }
 
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError> {
-        if req.messages.is_empty() {
-            return Err(IntegrityError::Empty.into());
-        }
         let options = self.options.unwrap_or_else(|| GeminiOptions::for_model(&req.model));
-        tools::warn_of_left_out(req, options.schemas);
+        provider::check(req, options.schemas)?;
         let decoder = GeminiStreamState::new(random_call_ids()).of_model(&req.model);
         let address = self.endpoint.below(&path(&req.model), Some(("alt", "sse")));
         self.endpoint.post_to(address, wire::body(req, options), decoder).await

@@ -13,6 +13,6 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod pieces;
 mod servers;
-mod tools;
+pub(crate) mod tools;
 
 pub use pieces::CallIdRule;

@@ -1,10 +1,10 @@
-//! Which tools a target can be offered, with the schema it takes.
+//! Which tools a target can be offered, with the schema it takes; pure.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::schema::{self, SchemaDialect};
+use crate::schema::{self, SchemaDialect, SchemaError};
 use crate::types::{ChatRequest, ToolSpec};
 
 /// The tools of a request whose schema the target can take, each with that schema. One tool that it
@@ -19,13 +19,15 @@ pub(super) fn offered(
     })
 }
 
-/// Says in the log which tools of a request are not offered, and why.
-pub(super) fn warn_of_left_out(req: &ChatRequest, dialect: SchemaDialect) {
-    for tool in &req.tools {
-        if let Err(error) = schema::compile(&tool.input_schema, dialect) {
-            tracing::warn!(tool = tool.name, %error, "the model is not offered this tool");
-        }
-    }
+/// The names of the others, with the reason.
+pub(crate) fn left_out(
+    req: &ChatRequest,
+    dialect: SchemaDialect,
+) -> impl Iterator<Item = (&str, SchemaError)> {
+    req.tools.iter().filter_map(move |tool| {
+        let error = schema::compile(&tool.input_schema, dialect).err()?;
+        Some((tool.name.as_str(), error))
+    })
 }
 
 #[cfg(test)]
@@ -50,6 +52,13 @@ mod tests {
         };
         assert_eq!(names(SchemaDialect::Full), ["bare", "union"]);
         assert_eq!(names(SchemaDialect::Limited), ["bare"]);
+        let reasons: Vec<(&str, String)> = left_out(&req, SchemaDialect::Limited)
+            .map(|(name, error)| (name, error.path))
+            .collect();
+        assert_eq!(
+            reasons,
+            [("union", "/properties/a/type".to_owned()), ("broken", String::new())]
+        );
         let (_, schema) = offered(&req, SchemaDialect::Full).next().unwrap();
         assert_eq!(*schema, json!({"type": "object", "properties": {}}));
     }

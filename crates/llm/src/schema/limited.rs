@@ -9,8 +9,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::SchemaError;
 use super::refs::Walk;
+use super::{SchemaError, below};
 
 /// Keywords that say nothing about which arguments are sound.
 const ANNOTATIONS: &[&str] = &[
@@ -302,9 +302,4 @@ fn bytes(value: &Value) -> usize {
 /// Whether a schema is for null alone.
 fn is_null(schema: &Value) -> bool {
     schema["type"] == "null" || schema["const"].is_null() && schema.get("const").is_some()
-}
-
-/// The JSON pointer to `name` below `path`.
-fn below(path: &str, name: &str) -> String {
-    format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

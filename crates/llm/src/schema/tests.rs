@@ -269,6 +269,32 @@ fn a_root_that_leaves_its_type_open_is_an_object() {
 }
 
 #[test]
+fn a_target_with_a_plain_root_refuses_what_is_composed_or_oddly_named_there() {
+    #[track_caller]
+    fn check(schema: Value, want: Result<(), &str>) {
+        let got = compile(&schema, SchemaDialect::PlainRoot);
+        assert_eq!(
+            got.map(|sent| assert_eq!(*sent, schema)).map_err(|e| e.path),
+            want.map_err(str::to_owned)
+        );
+    }
+    let nested = json!({"type": "object", "properties": {"a.b_c-1": {
+        "anyOf": [{"type": "string"}, {"type": "object", "properties": {"é": {}}}],
+    }}});
+    check(nested, Ok(()));
+    let required = json!([{"required": ["a"]}, {"required": ["b"]}]);
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        let schema = json!({"type": "object", "properties": {}, keyword: required});
+        check(schema, Err(&format!("/{keyword}")));
+    }
+    check(json!({"$ref": "#/$defs/A"}), Err("/$ref"));
+    for name in ["", "filter[id]", "a b", "naïve", &"a".repeat(65)] {
+        let schema = json!({"type": "object", "properties": {name: {"type": "string"}}});
+        check(schema, Err(&format!("/properties/{name}")));
+    }
+}
+
+#[test]
 fn a_refusal_names_the_place_and_the_reason() {
     let schema = json!({"type": "object", "properties": {"t": {"type": ["string", "integer"]}}});
     let error = compile(&schema, SchemaDialect::Limited).unwrap_err();

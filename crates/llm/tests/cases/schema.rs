@@ -45,6 +45,7 @@ pub(crate) fn run(folder: &Path) -> Report {
 struct Compiled<'a> {
     schema: &'a Value,
     full: Result<Value, SchemaError>,
+    plain_root: Result<Value, SchemaError>,
     limited: Result<Value, SchemaError>,
 }
 
@@ -59,6 +60,7 @@ fn drive(case: &Case<'_>) -> Result<(), String> {
     let compiled = Compiled {
         schema: &schema,
         full: under(SchemaDialect::Full),
+        plain_root: under(SchemaDialect::PlainRoot),
         limited: under(SchemaDialect::Limited),
     };
     for (field, want) in case.expect.as_object().ok_or("no expectation")? {
@@ -71,7 +73,7 @@ fn drive(case: &Case<'_>) -> Result<(), String> {
 }
 
 fn holds(field: &str, want: &Value, compiled: &Compiled<'_>) -> Result<bool, String> {
-    let Compiled { schema, full, limited } = compiled;
+    let Compiled { schema, full, plain_root, limited } = compiled;
     let refused = || limited.as_ref().is_err_and(|error| !error.to_string().is_empty());
     Ok(match (field, want.as_str()) {
         ("full_schema", Some("unchanged")) => full.as_ref() == Ok(*schema),
@@ -89,28 +91,30 @@ fn holds(field: &str, want: &Value, compiled: &Compiled<'_>) -> Result<bool, Str
         ("legacy", None) => limited.as_ref() == Ok(want),
         // The place of a refusal, where it is one.
         ("path", Some(path)) => limited.as_ref().err().is_none_or(|error| error.path == path),
-        ("properties_kept", _) => both(compiled, |schema| {
+        ("properties_kept", _) => everywhere(compiled, |schema| {
             let names: Option<Vec<&String>> =
                 schema["properties"].as_object().map(|properties| properties.keys().collect());
             json!(names) == *want
         }),
-        ("required_kept", _) => both(compiled, |schema| schema["required"] == *want),
-        ("sent_as", _) => both(compiled, |schema| schema == want),
+        ("required_kept", _) => everywhere(compiled, |schema| schema["required"] == *want),
+        ("sent_as", _) => everywhere(compiled, |schema| schema == want),
         // The alternative to being sent, which is checked.
         ("or_tool_left_out" | "tool_left_out", _) => *want == true && (refused() || full.is_ok()),
         // A refusal is an error with a text, which whoever leaves the tool out has to pass on.
         ("warns", _) => *want == refused(),
         // Getting here shows it.
         ("no_panic" | "no_infinite_loop", _) => *want == true,
-        // About targets that restrict the names of properties or unions at the root: there is no
-        // dialect for those yet, and the others take them.
-        ("some_targets" | "note", Some(_)) => full.is_ok(),
+        // About targets that restrict the names of properties or what stands at the root.
+        ("some_targets" | "note", Some(_)) => full.is_ok() && plain_root.is_err(),
         (unknown, _) => return Err(format!("the adapter does not know {unknown}: {want}")),
     })
 }
 
-fn both(compiled: &Compiled<'_>, holds: impl Fn(&Value) -> bool) -> bool {
-    [&compiled.full, &compiled.limited].iter().all(|schema| schema.as_ref().is_ok_and(&holds))
+/// Whether it holds for every target that takes the schema; only the one with a plain root may not.
+fn everywhere(compiled: &Compiled<'_>, holds: impl Fn(&Value) -> bool) -> bool {
+    let Compiled { full, plain_root, limited, .. } = compiled;
+    plain_root.as_ref().map_or(true, &holds)
+        && [full, limited].iter().all(|schema| schema.as_ref().is_ok_and(&holds))
 }
 
 fn property<'a>(schema: &'a Result<Value, SchemaError>, name: &str) -> Option<&'a Value> {

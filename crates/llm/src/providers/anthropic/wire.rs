@@ -11,6 +11,8 @@ use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
 use crate::providers::pieces::{self, CallIdRule, NOTHING_TO_SHOW};
+use crate::providers::tools;
+use crate::schema::SchemaDialect;
 use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, WireKey};
 
 /// Sent when a request names no limit: the protocol demands one, and every model takes this.
@@ -51,10 +53,8 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     fn of(req: &'a ChatRequest) -> Self {
-        let tools = req.tools.iter().map(|tool| Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: &tool.input_schema,
+        let tools = tools::offered(req, SchemaDialect::PlainRoot).map(|(tool, input_schema)| {
+            Tool { name: &tool.name, description: &tool.description, input_schema }
         });
         Self {
             model: &req.model,
@@ -72,7 +72,7 @@ struct Tool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]

@@ -92,7 +92,7 @@ impl<'a> Head<'a> {
         let system = req.system.as_deref().filter(|system| !system.is_empty());
         let declaration = |(tool, schema): (&'a ToolSpec, _)| {
             let (full, limited) = match options.schemas {
-                SchemaDialect::Full => (Some(schema), None),
+                SchemaDialect::Full | SchemaDialect::PlainRoot => (Some(schema), None),
                 SchemaDialect::Limited => (None, Some(schema)),
             };
             Declaration {

@@ -13,6 +13,8 @@ use serde_json::{Number, Value};
 use super::decode::DIALECT;
 use super::options::{ChatOptions, ReasoningReplay};
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
+use crate::providers::tools;
+use crate::schema::SchemaDialect;
 use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role};
 
 /// The whole request as one value.
@@ -59,13 +61,9 @@ struct StreamOptions {
 impl<'a> Head<'a> {
     fn of(req: &'a ChatRequest, options: ChatOptions) -> Self {
         let limit = (req.max_tokens > 0).then_some(req.max_tokens);
-        let tools = req.tools.iter().map(|tool| Tool {
+        let tools = tools::offered(req, SchemaDialect::Full).map(|(tool, parameters)| Tool {
             r#type: "function",
-            function: Function {
-                name: &tool.name,
-                description: &tool.description,
-                parameters: &tool.input_schema,
-            },
+            function: Function { name: &tool.name, description: &tool.description, parameters },
         });
         Self {
             model: &req.model,
@@ -90,7 +88,7 @@ struct Function<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Cow<'a, Value>,
 }
 
 #[derive(Serialize, Default)]

@@ -16,6 +16,8 @@ use serde_json::{Number, Value};
 use super::decode::DIALECT;
 use super::options::ResponsesOptions;
 use crate::providers::pieces::{self, CallIdRule, NOTHING_TO_SHOW};
+use crate::providers::tools;
+use crate::schema::SchemaDialect;
 use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role};
 
 /// The longest id of an item that the service takes back, in characters.
@@ -67,7 +69,7 @@ struct Tool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Cow<'a, Value>,
     /// Said because its absence means `true` here: the server would then make every optional
     /// parameter a required one.
     strict: bool,
@@ -75,11 +77,11 @@ struct Tool<'a> {
 
 impl<'a> Head<'a> {
     fn of(req: &'a ChatRequest, options: ResponsesOptions) -> Self {
-        let tools = req.tools.iter().map(|tool| Tool {
+        let tools = tools::offered(req, SchemaDialect::Full).map(|(tool, parameters)| Tool {
             r#type: "function",
             name: &tool.name,
             description: &tool.description,
-            parameters: &tool.input_schema,
+            parameters,
             strict: false,
         });
         Self {

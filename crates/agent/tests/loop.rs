@@ -435,6 +435,22 @@ async fn a_headless_run_is_told_the_way_forward() {
 }
 
 #[tokio::test]
+async fn a_headless_run_that_wanted_a_command_is_told_which_mode_runs_one() {
+    let command = Probe {
+        name: "run",
+        effects: Effects::command(),
+        act: Act::Say("ran"),
+        calls: Arc::default(),
+    };
+    let call = script::tool_call("a", "run", json!({}));
+    let mut bench =
+        Setup::new(vec![call, script::text("ok")]).tool(command).asking(Arc::new(DenyAll)).build();
+    bench.run("x").await.unwrap();
+    let answer = results(&bench.agent.transcript()[2])[0].1.to_owned();
+    assert!(answer.ends_with("Commands run with --permission-mode bypass."), "{answer}");
+}
+
+#[tokio::test]
 async fn a_call_allowed_for_the_session_is_not_asked_about_again() {
     let approver = Arc::new(ScriptedApprover::new([ApprovalDecision::AllowForSession]));
     let same = |id: &str| script::tool_call(id, "probe", json!({"n": 1}));

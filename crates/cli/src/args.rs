@@ -14,7 +14,7 @@ use crate::exit;
 #[command(
     name = "anvil",
     version,
-    about,
+    about = "A terminal-first coding agent",
     after_help = exit::HELP,
     args_conflicts_with_subcommands = true
 )]

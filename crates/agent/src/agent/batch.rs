@@ -11,7 +11,7 @@ use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
 use crate::event::AgentEvent;
 use crate::permissions::Decision;
 use crate::registry::Dispatched;
-use crate::tool::{OutputSink, ToolContext};
+use crate::tool::{Effects, OutputSink, ToolContext};
 use crate::turn::{Input, Next};
 
 /// Most calls that run at once. A search keeps a few cores and some megabytes busy; an answer may
@@ -120,7 +120,7 @@ impl Agent {
                 Ok(())
             }
             ApprovalDecision::Deny { feedback } => Err(denial(feedback.as_deref())),
-            ApprovalDecision::Unattended => Err(HEADLESS_DENIAL.to_owned()),
+            ApprovalDecision::Unattended => Err(unattended(&tool.effects(&call.args))),
         }
     }
 
@@ -175,6 +175,14 @@ fn calls_of(message: Option<&Arc<Message>>) -> Vec<Call> {
 fn refused(call: &Call, why: String) -> Dispatched {
     let result = ContentBlock::tool_result(&call.id, why.clone(), true);
     Dispatched { result, preview: why }
+}
+
+/// What is told where nobody can be asked. Accepting edits does not let a command run.
+fn unattended(effects: &Effects) -> String {
+    match effects.subprocess {
+        true => format!("{HEADLESS_DENIAL} Commands run with --permission-mode bypass."),
+        false => HEADLESS_DENIAL.to_owned(),
+    }
 }
 
 fn denial(feedback: Option<&str>) -> String {

@@ -109,6 +109,12 @@ impl Models {
     async fn local_default(&self) -> Result<Resolved, StartError> {
         match self.first_local_model().await {
             Ok(id) => self.build(Kind::Ollama, &id),
+            // Whoever set the address meant that server, and would look for the fault anywhere else.
+            Err(_) if self.env.openai_base_url.is_some() => Err(StartError::Config(
+                "OPENAI_BASE_URL is set but OPENAI_API_KEY is not: set it too (to any word, for a server \
+                 that wants no key)"
+                    .to_owned(),
+            )),
             Err(why) => Err(StartError::Config(format!(
                 "no model is configured ({why}): set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama \
                  with a model, or name one with -m PROVIDER:MODEL-ID, or see `anvil demo`, which needs none"

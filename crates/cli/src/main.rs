@@ -19,6 +19,8 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+
 use crate::app::StartError;
 use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
@@ -44,6 +46,9 @@ fn not_run(error: &clap::Error, format: OutputFormat) -> Exit {
     }
     if format == OutputFormat::Text {
         complain(&error.render().to_string());
+        if error.kind() == ErrorKind::InvalidSubcommand {
+            complain("A task is given with -p: anvil -p \"what to do\"\n");
+        }
         return Exit::Usage;
     }
     // Clap's first line is the error; the rest is advice for a person.

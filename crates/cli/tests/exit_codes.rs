@@ -280,3 +280,11 @@ fn the_first_request_is_small() {
     let size = model.requests()[0].to_string().len();
     assert!(size <= 8 * 1024, "the first request has {size} bytes");
 }
+
+#[test]
+fn a_task_without_its_option_is_told_where_tasks_go() {
+    let home = Home::new();
+    let ran = run(home.anvil().arg("fix the parser"));
+    ran.assert_code(64);
+    assert!(ran.err.contains("anvil -p \"what to do\""), "{ran:?}");
+}

@@ -201,7 +201,7 @@ fn parse(name: &str) -> Result<(Kind, Option<&str>), StartError> {
             kind.name()
         ))),
         (None, _) => Err(StartError::Config(format!(
-            "there is no model '{name}': write PROVIDER:MODEL-ID, where PROVIDER is one of {}",
+            "'{name}' does not begin with a provider: write PROVIDER:MODEL-ID, where PROVIDER is one of {}",
             Kind::ALL.map(Kind::name).join(", ")
         ))),
     }

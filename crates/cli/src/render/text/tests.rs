@@ -265,3 +265,13 @@ fn a_closed_standard_error_is_no_error_and_a_closed_standard_output_is_one() {
     renderer.event(&end(TurnOutcome::Done, "answer")).unwrap();
     assert_eq!(out, b"answer\n");
 }
+
+#[test]
+fn counts_that_no_server_told_are_left_out() {
+    let mut untold = end(TurnOutcome::Cancelled, "");
+    if let AgentEvent::TurnFinished(summary) = &mut untold {
+        summary.usage.counts = Usage::default();
+    }
+    let (_, err) = shown(Audience::Conversation, plain(), &[untold]);
+    assert!(err.ends_with("2 steps · 1.9 s\n") && !err.contains("tokens"), "{err}");
+}

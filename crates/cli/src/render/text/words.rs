@@ -53,14 +53,13 @@ pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
         Some(tokens) if tokens > 0 => format!(" (+{} cached)", thousands(tokens)),
         _ => String::new(),
     };
+    // What no server told is left out rather than shown as a question.
+    let tokens = match (usage.counts.input, usage.counts.output) {
+        (None, None) => String::new(),
+        (input, output) => format!("{} tokens in{cached}, {} out · ", count(input), count(output)),
+    };
     let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-    format!(
-        "{} tokens in{cached}, {} out · {steps} · {}.{} s",
-        count(usage.counts.input),
-        count(usage.counts.output),
-        duration_ms / 1000,
-        duration_ms % 1000 / 100
-    )
+    format!("{tokens}{steps} · {}.{} s", duration_ms / 1000, duration_ms % 1000 / 100)
 }
 
 fn thousands(number: u64) -> String {

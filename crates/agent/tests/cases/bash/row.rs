@@ -129,12 +129,18 @@ fn make_sleeps_unique(case: &mut Value) {
     }
 }
 
+/// Bounded as the way to a person's screen is: a flood that a test kept whole would be its own growth.
 #[derive(Default)]
 struct Screen(Mutex<String>);
 
+const SCREEN_BYTES: usize = 1 << 20;
+
 impl OutputSink for Screen {
     fn chunk(&self, text: &str) {
-        self.0.lock().unwrap().push_str(text);
+        let mut shown = self.0.lock().unwrap();
+        if shown.len() < SCREEN_BYTES {
+            shown.push_str(text);
+        }
     }
 }
 

@@ -108,7 +108,12 @@ impl Family {
 
     /// The members that run and whose parent is dead, except the leader. Reaps the dead ones.
     pub(super) fn survivors(&self) -> Vec<Pid> {
-        let leaders = leaders();
+        self.survivors_beside(&leaders())
+    }
+
+    /// The same. As long as the lock on `leaders` is held no other family reaps them, and their ids stay
+    /// theirs.
+    fn survivors_beside(&self, leaders: &[Pid]) -> Vec<Pid> {
         let mut dead = HashSet::new();
         for _ in 0..MOST_LISTS {
             let orphans = own_children().unwrap_or_default();
@@ -165,15 +170,17 @@ impl Family {
 
     /// Signals the group that the leader made, as long as its number is certain to be ours.
     pub(super) fn signal_group(&self, signal: Signal, leader_runs: bool) {
+        let leaders = leaders();
         let in_group = |pid: &Pid| rustix::process::getpgid(Some(*pid)) == Ok(self.leader);
-        if leader_runs || self.survivors().iter().any(in_group) {
+        if leader_runs || self.survivors_beside(&leaders).iter().any(in_group) {
             report(rustix::process::kill_process_group(self.leader, signal));
         }
     }
 
     /// Signals survivors outside the group, each once with the same signal unless it is SIGKILL.
     pub(super) fn signal_orphans(&mut self, signal: Signal) {
-        for pid in self.survivors() {
+        let leaders = leaders();
+        for pid in self.survivors_beside(&leaders) {
             self.members.insert(pid);
             // What an orphan has started will be an orphan itself in a moment.
             self.members.extend(children_of(pid).unwrap_or_default());

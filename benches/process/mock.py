@@ -76,9 +76,13 @@ class Session:
         """From the start of one request to the start of the next, the server's share included."""
         return (self.requests[step + 1]["t"] - self.requests[step]["t"]) / 1e6
 
-    def client_ms(self, step):
-        """From the end of an answer until the next request has wholly arrived: the client alone."""
-        return (self.requests[step + 1]["t_body"] - self.requests[step]["t_done"]) / 1e6
+    def own_ms(self, step):
+        """From the end of an answer to the first byte of the next request: the client alone."""
+        return (self.requests[step + 1]["t"] - self.requests[step]["t_done"]) / 1e6
+
+    def sending_ms(self, step):
+        """From the first to the last byte of a request, at the pace of the server that reads it."""
+        return (self.requests[step]["t_body"] - self.requests[step]["t"]) / 1e6
 
 
 def anvil_environment(base, wire, home):

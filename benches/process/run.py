@@ -27,6 +27,25 @@ WINDOWS = {3: range(1, 11), 30: range(21, 41), 300: range(251, 351), 3000: range
 MEMORY_STEPS = 300
 
 
+class Steps:
+    """What was seen of the long sessions of one client: a list of times for each window."""
+
+    def __init__(self, windows):
+        self.whole = {name: [] for name in windows}
+        self.own = {name: [] for name in windows}
+        self.sending = {name: [] for name in windows}
+        self.bytes = {}
+        self.connections = 0
+
+    def add(self, session, windows):
+        self.connections = session.connections
+        for name, window in windows.items():
+            self.whole[name].extend(session.step_ms(step) for step in window)
+            self.own[name].extend(session.own_ms(step) for step in window)
+            self.sending[name].extend(session.sending_ms(step) for step in window)
+            self.bytes[name] = session.requests[window[-1]]["bytes"]
+
+
 class Client:
     """A program that drives the loop, and how it is told where the server is."""
 
@@ -110,20 +129,15 @@ def measure_starts(all_clients, script, home, rounds):
 
 
 def measure_steps(all_clients, script, home, rounds, steps):
-    """Times of single steps, by client and window; and the connections a session opened."""
+    """`Steps` by client."""
     windows = {name: window for name, window in WINDOWS.items() if window[-1] < steps}
-    taken = {client.name: {name: ([], []) for name in windows} for client in all_clients}
-    connections = {}
+    seen = {client.name: Steps(windows) for client in all_clients}
     with Mock(script, steps) as mock:
         for _ in range(rounds):
             for client in all_clients:
                 _, session = run_session(client, mock, home, steps + 1)
-                connections[client.name] = session.connections
-                for name, window in windows.items():
-                    whole, own = taken[client.name][name]
-                    whole.extend(session.step_ms(step) for step in window)
-                    own.extend(session.client_ms(step) for step in window)
-    return taken, connections
+                seen[client.name].add(session, windows)
+    return seen, list(windows)
 
 
 class HighWater(threading.Thread):
@@ -147,7 +161,7 @@ class HighWater(threading.Thread):
             if not lines:
                 return
             self.kib = int(lines[0].split()[1])
-            time.sleep(0.002)
+            time.sleep(0.01)
 
 
 def measure_memory(all_clients, script, home, steps):
@@ -191,6 +205,10 @@ def median(values, digits=2):
     return f"{statistics.median(values):.{digits}f}"
 
 
+def kilobytes(count):
+    return f"{count / 1000:.1f}"
+
+
 def spread(values):
     return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
 
@@ -210,16 +228,20 @@ def table(arguments, all_clients, home):
         yield row("`--version`, ms", all_clients, lambda c: version if is_anvil(c) else None)
     starts, sizes = measure_starts(all_clients, arguments.mock, home, arguments.starts)
     yield row("start to first request, ms", all_clients, lambda c: spread(starts[c.name]))
-    yield row("first request, bytes", all_clients, lambda c: str(sizes[c.name]))
-    steps, connections = measure_steps(
+    yield row("first request, KB", all_clients, lambda c: kilobytes(sizes[c.name]))
+    seen, windows = measure_steps(
         all_clients, arguments.mock, home, arguments.rounds, arguments.steps
     )
-    for name in next(iter(steps.values())):
-        yield row(f"step {name}, ms", all_clients, lambda c: median(steps[c.name][name][0]))
-    for name in next(iter(steps.values())):
-        label = f"step {name} without the server, ms"
-        yield row(label, all_clients, lambda c: median(steps[c.name][name][1]))
-    yield row("connections", all_clients, lambda c: str(connections[c.name]))
+    yield row("connections", all_clients, lambda c: str(seen[c.name].connections))
+    for at in windows:
+        yield row(f"step {at}: all, ms", all_clients, lambda c: median(seen[c.name].whole[at]))
+    for at in windows:
+        yield row(f"step {at}: own work, ms", all_clients, lambda c: median(seen[c.name].own[at]))
+    for at in windows:
+        label = f"step {at}: sending, ms"
+        yield row(label, all_clients, lambda c: median(seen[c.name].sending[at]))
+    for at in windows:
+        yield row(f"step {at}: request, KB", all_clients, lambda c: kilobytes(seen[c.name].bytes[at]))
     for count in sorted({MEMORY_STEPS, arguments.steps}):
         peaks = measure_memory(all_clients, arguments.mock, home, count)
         label = f"peak memory in {count} steps, MiB"

@@ -10,6 +10,7 @@ pub mod builder;
 pub mod error;
 pub mod http;
 pub mod integrity;
+pub mod models;
 pub mod provider;
 pub mod providers;
 pub mod schema;

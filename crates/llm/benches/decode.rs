@@ -11,6 +11,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use llm::providers::anthropic::decode::StreamState;
+use llm::providers::gemini::decode::GeminiStreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;
 use llm::providers::openai_responses::decode::ResponsesStreamState;
 use llm::sse::{SseDecoder, SseFrame};
@@ -36,6 +37,11 @@ fn bench(c: &mut Criterion) {
     compare(c, "openai-responses", body.as_bytes(), |body| {
         let mut state =
             ResponsesStreamState::new(Box::new(|| unreachable!("the stream names its calls")));
+        events(body, |frame, out| state.on_sse(frame, out))
+    });
+    let body = streams::gemini();
+    compare(c, "gemini", body.as_bytes(), |body| {
+        let mut state = GeminiStreamState::new(Box::new(|| "call".to_owned()));
         events(body, |frame, out| state.on_sse(frame, out))
     });
 }

@@ -17,7 +17,13 @@ use llm::sse::{SseDecoder, SseError};
 const CHUNKS: [usize; 3] = [200, 8 << 10, usize::MAX];
 
 fn bench(c: &mut Criterion) {
-    let body = streams::openai_chat() + &streams::anthropic() + &streams::openai_responses();
+    let body = [
+        streams::anthropic(),
+        streams::openai_chat(),
+        streams::openai_responses(),
+        streams::gemini(),
+    ]
+    .concat();
     let body = body.as_bytes();
     let mut group = c.benchmark_group("sse");
     group.throughput(Throughput::Bytes(body.len() as u64));

@@ -140,3 +140,35 @@ pub(crate) fn openai_responses() -> String {
     );
     body
 }
+
+/// An answer of generateContent, as its servers frame it: text in chunks of a sentence, each with the
+/// running counts, and the call whole.
+pub(crate) fn gemini() -> String {
+    /// How many words a chunk brings.
+    const WORDS_A_CHUNK: usize = 12;
+    let mut body = String::new();
+    let mut seen = 0;
+    let mut chunk = |part: &str, end: &str| {
+        seen += 1;
+        write!(
+            body,
+            r#"data: {{"candidates": [{{"content": {{"parts": [{part}],"role": "model"}}{end},"index": 0}}],"usageMetadata": {{"promptTokenCount": 2095,"candidatesTokenCount": {seen},"totalTokenCount": {total},"promptTokensDetails": [{{"modality": "TEXT","tokenCount": 2095}}],"thoughtsTokenCount": 512}},"modelVersion": "model-3.1-pro-preview","responseId": "1lpeaMTxIpW1nvgPO3vwQY"}}"#,
+            total = 2607 + seen
+        )
+        .expect("writing to a string");
+        body.push_str("\r\n\r\n");
+    };
+    let all: Vec<&str> = words(TEXT_DELTAS * WORDS_A_CHUNK).collect();
+    for some in all.chunks(WORDS_A_CHUNK) {
+        chunk(&format!(r#"{{"text": "{}"}}"#, some.concat()), "");
+    }
+    let content: String = words(CALL_DELTAS).collect();
+    chunk(
+        &format!(
+            r#"{{"functionCall": {{"name": "write_file","args": {{"content": "{content}"}}}},"thoughtSignature": "{}"}}"#,
+            "c2lnbmF0dXJl".repeat(64)
+        ),
+        r#","finishReason": "STOP""#,
+    );
+    body
+}

@@ -9,6 +9,7 @@ pub mod fault;
 pub mod gemini;
 mod held;
 mod loose;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod pieces;

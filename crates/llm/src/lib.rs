@@ -7,6 +7,7 @@
 
 pub mod api_key;
 pub mod builder;
+pub mod config;
 pub mod error;
 pub mod http;
 pub mod integrity;

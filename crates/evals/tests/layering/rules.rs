@@ -267,8 +267,11 @@ const PURE_CRATES: &[&str] = &[
     "serde_json",
     "sha2",
     "similar",
+    "strsim",
     "thiserror",
+    "toml",
     "unicode_width",
+    "url",
 ];
 
 /// Modules that are not [pure] themselves but hold plain data that [pure] files need.

@@ -1,0 +1,266 @@
+//! The text of a file → its values with their lines, or the place of the first fault.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::file::{self, ConfigFile};
+use super::key::{Key, nearest};
+use super::origin::Origin;
+
+/// Something wrong at a place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The file, as it was named.
+    pub file: String,
+    /// Counted from 1; 0 when the file could not be read at all.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// What is wrong, and what was expected.
+    pub message: String,
+}
+
+impl Fault {
+    /// A file that could not be read.
+    pub fn unreadable(file: &str, message: impl fmt::Display) -> Self {
+        Self { file: file.to_owned(), line: 0, column: 0, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            line => write!(f, "{}:{line}:{}: {}", self.file, self.column, self.message),
+        }
+    }
+}
+
+/// One value of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    /// Where it stands.
+    pub key: Key,
+    /// The line of its key, counted from 1.
+    pub line: usize,
+    /// The value. Lists and prices are values as a whole.
+    pub value: Value,
+}
+
+/// A file that could be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its values, in the order of their keys.
+    pub leaves: Vec<Leaf>,
+    /// Keys that mean nothing, each with the known one that is nearest.
+    pub unknown: Vec<Fault>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// The first fault: bad syntax, a value of another type than its key takes, an address that is none.
+pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
+    let reader = Reader { file, text };
+    let document = DeTable::parse(text).map_err(|error| reader.fault(&error))?;
+    ConfigFile::deserialize(toml::de::Deserializer::from(document.clone()))
+        .map_err(|error| reader.fault(&error))?;
+    let mut leaves = Vec::new();
+    let mut unknown = Vec::new();
+    let schema = file::json_schema();
+    let known = Known { root: &schema };
+    reader.table(&known, &schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown);
+    reader.check_values(document.get_ref())?;
+    leaves.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(Parsed { file: file.to_owned(), leaves, unknown })
+}
+
+/// The keys that the schema knows.
+struct Known<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Known<'a> {
+    /// The parts of a schema after its references: more than one where it is a choice.
+    fn parts(&self, schema: &'a Value) -> Vec<&'a Value> {
+        if let Some(path) = schema["$ref"].as_str() {
+            let target = self.root.pointer(path.trim_start_matches('#'));
+            return target.map(|target| self.parts(target)).unwrap_or_default();
+        }
+        match schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+            Some(choices) => choices.iter().flat_map(|choice| self.parts(choice)).collect(),
+            None => vec![schema],
+        }
+    }
+
+    /// The schema of the value called `name`, if the table knows the name.
+    fn value(&self, table: &'a Value, name: &str) -> Option<&'a Value> {
+        self.parts(table).into_iter().find_map(|part| {
+            let named = part["properties"].get(name);
+            named.or_else(|| part.get("additionalProperties").filter(|any| any.is_object()))
+        })
+    }
+
+    fn names(&self, table: &'a Value) -> impl Iterator<Item = &'a str> {
+        let tables = self.parts(table).into_iter();
+        tables
+            .filter_map(|part| part["properties"].as_object())
+            .flat_map(Map::keys)
+            .map(String::as_str)
+    }
+
+    fn items(&self, list: &'a Value) -> Option<&'a Value> {
+        self.parts(list).into_iter().find_map(|part| part.get("items"))
+    }
+}
+
+/// Places in one file.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn at(&self, span: Range<usize>, message: String) -> Fault {
+        let (line, column) = self.place(span.start);
+        Fault { file: self.file.to_owned(), line, column, message }
+    }
+
+    fn fault(&self, error: &toml::de::Error) -> Fault {
+        let span = error.span().unwrap_or(0..0);
+        self.at(span, in_plain_words(error.message()))
+    }
+
+    /// Line and column of a byte.
+    fn place(&self, byte: usize) -> (usize, usize) {
+        let before = self.text.get(..byte).unwrap_or(self.text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+    }
+
+    fn table<'k>(
+        &self,
+        known: &Known<'k>,
+        schema: &'k Value,
+        table: &DeTable<'_>,
+        at: &Key,
+        leaves: &mut Vec<Leaf>,
+        unknown: &mut Vec<Fault>,
+    ) {
+        for (name, value) in table {
+            let key = at.child(name.get_ref());
+            let Some(schema) = known.value(schema, name.get_ref()) else {
+                unknown.push(self.unknown(&key, name, known.names(schema)));
+                continue;
+            };
+            match value.get_ref() {
+                DeValue::Table(inner) if !is_whole(&key) => {
+                    self.table(known, schema, inner, &key, leaves, unknown);
+                }
+                value => {
+                    self.list_items(known, schema, value, &key, unknown);
+                    let line = self.place(name.span().start).0;
+                    leaves.push(Leaf { key, line, value: to_json(value) });
+                }
+            }
+        }
+    }
+
+    /// Looks for unknown keys in tables that are part of a value.
+    fn list_items<'k>(
+        &self,
+        known: &Known<'k>,
+        schema: &'k Value,
+        value: &DeValue<'_>,
+        key: &Key,
+        unknown: &mut Vec<Fault>,
+    ) {
+        let mut unused = Vec::new();
+        match value {
+            DeValue::Table(table) => {
+                self.table(known, schema, table, key, &mut unused, unknown);
+            }
+            DeValue::Array(items) => {
+                let Some(schema) = known.items(schema) else { return };
+                for item in items.iter().filter_map(|item| item.get_ref().as_table()) {
+                    self.table(known, schema, item, key, &mut unused, unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn unknown<'k>(
+        &self,
+        key: &Key,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Fault {
+        let hint = match nearest(name.get_ref(), known) {
+            Some(near) => format!(": did you mean '{near}'?"),
+            None => String::new(),
+        };
+        self.at(name.span(), format!("unknown key '{key}'{hint}"))
+    }
+
+    /// What a type cannot say.
+    fn check_values(&self, document: &DeTable<'_>) -> Result<(), Fault> {
+        let table = |name: &str| document.get(name).and_then(|value| value.get_ref().as_table());
+        for provider in table("providers").into_iter().flat_map(DeTable::values) {
+            let Some(entry) = provider.get_ref().as_table() else { continue };
+            let Some(address) = entry.get("base_url") else { continue };
+            if let Some(Err(why)) = address.get_ref().as_str().map(Origin::of) {
+                return Err(self.at(address.span(), format!("base_url is {why}")));
+            }
+        }
+        if let Some(share) = table("agent").and_then(|agent| agent.get("compact_at"))
+            && let Some(number) = to_json(share.get_ref()).as_f64()
+            && !(0.1..=1.0).contains(&number)
+        {
+            return Err(self.at(share.span(), "compact_at is a share from 0.1 to 1".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Tables that one layer sets as a whole: half a price of one list and half of another is none.
+fn is_whole(key: &Key) -> bool {
+    matches!(key.names()[..], ["models", _, "price"])
+}
+
+/// The parser speaks of the types of its own language.
+fn in_plain_words(message: &str) -> String {
+    message
+        .replace("a nonzero u32", "a whole number from 1")
+        .replace("u32", "a whole number")
+        .replace("u64", "a whole number")
+        .replace("f64", "a number")
+}
+
+fn to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            let digits = number.as_str();
+            let parsed = i64::from_str_radix(digits, number.radix());
+            parsed.map_or_else(|_| Value::from(digits), Value::from)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(value) => Value::from(*value),
+        DeValue::Datetime(moment) => Value::from(moment.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| to_json(item.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let pairs = table.iter();
+            let object =
+                pairs.map(|(name, value)| (name.get_ref().to_string(), to_json(value.get_ref())));
+            Value::Object(object.collect())
+        }
+    }
+}

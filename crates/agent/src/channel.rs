@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use llm::Phase;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -71,6 +72,12 @@ impl State {
                 Some(AgentEvent::ToolOutput { id: last_id, chunk: last }),
                 AgentEvent::ToolOutput { id, chunk },
             ) if *last_id == id => last.push_str(&chunk),
+            // Only the last phase holds; but that an attempt failed is worth knowing afterwards.
+            (Some(AgentEvent::Phase(last)), AgentEvent::Phase(phase))
+                if !matches!(last, Phase::Retrying { .. }) =>
+            {
+                *last = phase;
+            }
             (_, event) => self.queue.push_back(event),
         }
     }
@@ -88,6 +95,7 @@ fn text_of(event: &AgentEvent) -> usize {
         AgentEvent::VerificationFailed { reason, .. } => reason.len(),
         AgentEvent::TurnFinished(summary) => summary.text.len(),
         AgentEvent::SessionStarted { .. }
+        | AgentEvent::Phase(_)
         | AgentEvent::StepStarted { .. }
         | AgentEvent::Usage { .. } => 0,
     }
@@ -122,6 +130,17 @@ impl EventSender {
         let mut state = self.shared.lock();
         if state.has_receiver {
             state.push(event);
+            self.shared.readable.notify_one();
+        }
+    }
+
+    /// Queues where a request stands, without waiting. A full queue drops it, for the watcher is far
+    /// behind; that an attempt failed is queued all the same, and attempts are few.
+    pub(crate) fn send_phase(&self, phase: Phase) {
+        let mut state = self.shared.lock();
+        let is_kept = matches!(phase, Phase::Retrying { .. }) || state.has_room(0);
+        if state.has_receiver && is_kept {
+            state.push(AgentEvent::Phase(phase));
             self.shared.readable.notify_one();
         }
     }
@@ -310,6 +329,48 @@ mod tests {
             last = Some(event);
         }
         assert_eq!(last, Some(failed(1)));
+    }
+
+    fn retrying(attempt: u32) -> Phase {
+        let delay = std::time::Duration::from_secs(1);
+        Phase::Retrying { attempt, of: 5, delay, reason: "overloaded".into() }
+    }
+
+    #[tokio::test]
+    async fn a_phase_gives_way_to_the_next_one_but_a_failed_attempt_stays() {
+        let (sender, mut receiver) = channel();
+        let phases = [
+            Phase::Connecting,
+            retrying(2),
+            Phase::Connecting,
+            Phase::Waiting,
+            Phase::Streaming,
+            retrying(3),
+        ];
+        for phase in phases {
+            sender.send_phase(phase);
+        }
+        drop(sender);
+        assert_eq!(receiver.recv().await, Some(AgentEvent::Phase(retrying(2))));
+        assert_eq!(receiver.recv().await, Some(AgentEvent::Phase(retrying(3))));
+        assert_eq!(receiver.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_takes_no_phase_but_a_failed_attempt() {
+        let (sender, mut receiver) = channel();
+        for step in 0..MAX_EVENTS as u32 {
+            sender.send(failed(step)).await;
+        }
+        sender.send_phase(Phase::Waiting);
+        sender.send_phase(retrying(2));
+        drop(sender);
+        let mut last = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            last.push(event);
+        }
+        assert_eq!(last.len(), MAX_EVENTS + 1);
+        assert_eq!(last.pop(), Some(AgentEvent::Phase(retrying(2))));
     }
 
     #[tokio::test]

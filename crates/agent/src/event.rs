@@ -1,6 +1,6 @@
 //! What a turn tells the people and programs that watch it.
 
-use llm::Usage;
+use llm::{Phase, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +27,9 @@ pub enum AgentEvent {
         /// Counted from 1 in each turn.
         step: u32,
     },
+    /// Where the running request stands; a phase that a slow watcher has not seen gives way to the next,
+    /// unless it is a new attempt.
+    Phase(Phase),
     /// A piece of the answer's text.
     TextDelta {
         /// What to append.

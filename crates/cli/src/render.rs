@@ -32,6 +32,19 @@ pub(crate) trait Render: Send {
         Ok(())
     }
 
+    /// Whether something is shown that changes with time alone, so that [`Render::tick`] is wanted.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    /// A second went by.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The answer to a prompt was typed, its line end included.
     fn answered(&mut self) {}
 }

@@ -1,6 +1,7 @@
 //! The one thread that writes to the terminal, so that a slow reader never stops the runtime.
 
 use std::io;
+use std::time::Duration;
 
 use agent::AgentEvent;
 use agent::channel::EventReceiver;
@@ -11,6 +12,9 @@ use crate::approve::{self, Question};
 use crate::render::Render;
 use crate::signals::Signals;
 use crate::terminal;
+
+/// How often a display that changes with time is drawn anew.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The thread as others see it.
 pub(crate) struct Ui {
@@ -87,9 +91,17 @@ impl Screen {
                     let result = approve::answer(question, renderer, &self.signals).await;
                     self.check(result);
                 }
+                () = tokio::time::sleep(TICK), if self.is_waiting() => {
+                    let result = self.renderer.tick();
+                    self.check(result);
+                }
             }
         }
         self.failure.map_or(Ok(()), Err)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.failure.is_none() && self.renderer.is_waiting()
     }
 
     fn show(&mut self, event: &AgentEvent, shown: &watch::Sender<u64>) {

@@ -117,7 +117,7 @@ impl MessageBuilder {
     /// start, a block that changes its kind, a second start that differs from the first) and for an
     /// answer that outgrew the limit.
     pub fn push(&mut self, event: &StreamEvent) -> Result<(), LlmError> {
-        if self.finish.is_some() {
+        if self.finish.is_some() && !matches!(event, StreamEvent::Phase(_)) {
             return Err(refuse("an event came after the answer had finished"));
         }
         match event {
@@ -141,6 +141,7 @@ impl MessageBuilder {
                 self.finish = Some((reason.clone(), raw.clone()));
                 Ok(())
             }
+            StreamEvent::Phase(_) => Ok(()),
         }
     }
 

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod body;
 pub mod class;
 pub mod delay;
+mod gave_up;
 
 use std::error::Error as StdError;
 use std::io;
@@ -17,6 +18,7 @@ pub use answer::ErrorAnswer;
 use answer::{clean, clean_to};
 pub use body::{ErrorBody, MAX_MESSAGE_CHARS};
 pub use class::ErrorClass;
+pub use gave_up::GaveUp;
 
 /// A failed request. No variant ever contains the key that was sent.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +71,14 @@ pub enum LlmError {
     /// The transcript is not legal and was not sent.
     #[error("the conversation is not valid and was not sent: {0}")]
     Transcript(#[from] IntegrityError),
+    /// An attempt failed, and no other one was or will be made.
+    #[error("{why}: {last}")]
+    GaveUp {
+        /// Why it was the last one.
+        why: GaveUp,
+        /// How it failed.
+        last: Box<LlmError>,
+    },
 }
 
 impl From<SseError> for LlmError {
@@ -115,11 +125,13 @@ impl LlmError {
     /// away first.
     pub fn is_retryable(&self) -> bool {
         match self {
+            // No server's word makes the same request smaller or the account richer.
+            Self::Http {
+                class: ErrorClass::Quota | ErrorClass::RateTooSmall | ErrorClass::ContextOverflow,
+                ..
+            } => false,
             Self::Http { should_retry: Some(told), .. } => *told,
-            Self::Http { status, class, .. } => match class {
-                ErrorClass::Quota | ErrorClass::RateTooSmall | ErrorClass::ContextOverflow => false,
-                _ => matches!(status, 408 | 409 | 429 | 500..=599),
-            },
+            Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
             Self::Api { .. } => {
                 matches!(self.class(), Some(ErrorClass::RateLimit | ErrorClass::Server))
             }
@@ -127,7 +139,7 @@ impl LlmError {
             Self::Deadline { deadline, .. } => *deadline != Deadline::Total,
             Self::Transport(error) => !(error.is_builder() || tls_fault(error).is_some()),
             Self::UnexpectedEof => true,
-            Self::Decode(_) | Self::Config(_) | Self::Transcript(_) => false,
+            Self::Decode(_) | Self::Config(_) | Self::Transcript(_) | Self::GaveUp { .. } => false,
         }
     }
 
@@ -143,7 +155,23 @@ impl LlmError {
             Self::Api { kind, message, status } => {
                 Some(ErrorClass::of(*status, &[kind.as_str()], message))
             }
+            Self::GaveUp { last, .. } => last.class(),
             _ => None,
+        }
+    }
+
+    /// The HTTP status that stands for the failure, where there is one.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Http { status, .. } => Some(*status),
+            Self::Api { status, .. } => *status,
+            Self::GaveUp { last, .. } => last.status(),
+            Self::Deadline { .. }
+            | Self::Transport(_)
+            | Self::Decode(_)
+            | Self::UnexpectedEof
+            | Self::Config(_)
+            | Self::Transcript(_) => None,
         }
     }
 
@@ -155,6 +183,7 @@ impl LlmError {
                 let status = status.unwrap_or(429);
                 delay::retry_delay(status, &[], None, message, Duration::ZERO)
             }
+            Self::GaveUp { last, .. } => last.retry_after(),
             _ => None,
         }
     }
@@ -169,6 +198,7 @@ impl LlmError {
             Self::Decode(_) | Self::UnexpectedEof => "protocol",
             Self::Config(_) => "config",
             Self::Transcript(_) => "transcript",
+            Self::GaveUp { last, .. } => last.kind(),
         }
     }
 
@@ -197,6 +227,7 @@ impl LlmError {
             Self::Decode(_) => Some("check that the base URL belongs to this kind of provider"),
             Self::UnexpectedEof => Some(CONNECTION_BROKE),
             Self::Config(_) | Self::Transcript(_) => None,
+            Self::GaveUp { last, .. } => last.advice(),
         }
     }
 

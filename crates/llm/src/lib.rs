@@ -14,6 +14,7 @@ pub mod integrity;
 pub mod models;
 pub mod provider;
 pub mod providers;
+pub mod retry;
 pub mod schema;
 pub mod sse;
 pub mod stream;
@@ -23,11 +24,12 @@ pub mod types;
 
 pub use api_key::ApiKey;
 pub use builder::{Completion, MessageBuilder};
-pub use error::{Deadline, ErrorClass, LlmError};
+pub use error::{Deadline, ErrorClass, GaveUp, LlmError};
 pub use http::Deadlines;
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
 pub use provider::{EventStream, Provider, collect, random_call_ids};
-pub use stream::{FinishReason, IdSource, StreamEvent, Usage};
+pub use retry::{Retry, RetryPolicy};
+pub use stream::{FinishReason, IdSource, Phase, StreamEvent, Usage};
 pub use types::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,
     WireKey,

@@ -3,11 +3,13 @@
 //! `block` numbers are unique in one response and given out in order of first appearance, so text,
 //! reasoning and calls may interleave while opaque state stays at its own block.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::types::ProviderMeta;
 
-/// One thing a model's server said, in canonical form.
+/// One thing a model's server said, in canonical form; and, between those, where the request stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
     /// Visible text; opens its block on first use.
@@ -79,6 +81,47 @@ pub enum StreamEvent {
         /// The server's own word.
         raw: Option<String>,
     },
+    /// Where the request stands. Never content: it is shown while it holds and then forgotten.
+    Phase(Phase),
+}
+
+/// Where a request stands, for a person who waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// The request is on its way; nothing was heard.
+    Connecting,
+    /// The server accepted the request and has not begun to answer.
+    Waiting,
+    /// The answer arrives, seen or unseen.
+    Streaming,
+    /// An attempt failed for a reason that may pass; the next one comes after a delay.
+    Retrying {
+        /// The attempt that comes next, from 2.
+        attempt: u32,
+        /// The most attempts there will be.
+        of: u32,
+        /// The time until then.
+        #[serde(rename = "delay_ms", with = "milliseconds")]
+        delay: Duration,
+        /// What went wrong, in a word or two.
+        reason: String,
+    },
+}
+
+/// A time as a whole number of milliseconds.
+mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
 }
 
 /// Makes the ids of calls that a server left unnamed. Handed in, so that decoders stay pure.
@@ -156,6 +199,21 @@ mod tests {
         let mut usage = Usage { input: Some(7), ..Usage::default() };
         usage.absorb(&Usage { output: Some(3), ..Usage::default() });
         assert_eq!(usage, Usage { input: Some(7), output: Some(3), ..Usage::default() });
+    }
+
+    #[test]
+    fn a_phase_is_told_with_its_delay_in_milliseconds() {
+        let phase = Phase::Retrying {
+            attempt: 2,
+            of: 5,
+            delay: Duration::from_millis(1_500),
+            reason: "overloaded".to_owned(),
+        };
+        let told = serde_json::to_string(&phase).unwrap();
+        let want =
+            r#"{"phase":"retrying","attempt":2,"of":5,"delay_ms":1500,"reason":"overloaded"}"#;
+        assert_eq!(told, want);
+        assert_eq!(serde_json::from_str::<Phase>(&told).unwrap(), phase);
     }
 
     #[test]

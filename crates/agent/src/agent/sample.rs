@@ -62,6 +62,7 @@ impl Agent {
                 StreamEvent::Reasoning { text, .. } => {
                     self.emit(AgentEvent::ReasoningDelta { text }, run).await;
                 }
+                StreamEvent::Phase(phase) => self.events.send_phase(phase),
                 // Calls are announced when they are committed, not while they may still be cut.
                 StreamEvent::ToolStart { .. }
                 | StreamEvent::ToolDelta { .. }

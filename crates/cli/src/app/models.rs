@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent::agent::ModelRef;
 use llm::providers::anthropic::{self, Anthropic};
 use llm::providers::openai_chat::{self, OpenAiChat};
-use llm::{ApiKey, LlmError, Provider};
+use llm::{ApiKey, LlmError, Provider, Retry, RetryPolicy};
 
 use super::StartError;
 
@@ -138,6 +138,7 @@ impl Models {
             Kind::OpenAi | Kind::OpenAiChat => Arc::new(self.openai(kind)?),
             Kind::Ollama => Arc::new(self.ollama()?),
         };
+        let provider = Arc::new(Retry::new(provider, RetryPolicy::default()));
         Ok(Resolved { provider, model: ModelRef { label, id: id.to_owned(), max_tokens } })
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use agent::event::{Accounting, TurnUsage};
 use agent::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
-use llm::Usage;
+use llm::{Phase, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -47,6 +47,12 @@ impl<O: Write> StreamJson<O> {
 
 impl<O: Write + Send> Render for StreamJson<O> {
     fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        // That a request is on its way says little to a program; that an attempt failed does.
+        if let AgentEvent::Phase(phase) = event
+            && !matches!(phase, Phase::Retrying { .. })
+        {
+            return Ok(());
+        }
         let seq = self.seq;
         self.seq += 1;
         if let AgentEvent::TurnFinished(summary) = event {
@@ -135,6 +141,8 @@ pub(crate) fn never_began(outcome: TurnOutcome, error: Option<ErrorInfo>) -> Age
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
@@ -196,6 +204,24 @@ mod tests {
         fields.remove("seq");
         fields.remove("session_id");
         assert_eq!(second, serde_json::to_value(&call).unwrap());
+    }
+
+    #[test]
+    fn of_the_phases_of_a_request_only_a_failed_attempt_is_a_line() {
+        let retrying = Phase::Retrying {
+            attempt: 2,
+            of: 5,
+            delay: Duration::from_secs(12),
+            reason: "overloaded".into(),
+        };
+        let phases = [Phase::Connecting, retrying, Phase::Waiting, Phase::Streaming];
+        assert_eq!(
+            lines(&phases.map(AgentEvent::Phase)),
+            [concat!(
+                r#"{"type":"phase","seq":0,"session_id":"s-1","phase":"retrying","attempt":2,"#,
+                r#""of":5,"delay_ms":12000,"reason":"overloaded"}"#
+            )]
+        );
     }
 
     #[test]

@@ -4,17 +4,21 @@
 //! committed final answer does; the way there is told on standard error.
 
 mod block;
+mod status;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use agent::sanitize::{self, Visible};
 use agent::{AgentEvent, ApprovalRequest, TurnSummary};
+use llm::Phase;
 use serde_json::Value;
 
 use self::block::{Kind, lay_out};
+use self::status::{Status, Wait};
 use super::Render;
 use super::style::{Paint, Style, call_line, fit, wrap};
 
@@ -62,7 +66,7 @@ pub(crate) struct Text<O, E> {
     has_streamed: bool,
     is_mid_line: bool,
     is_reasoning: bool,
-    is_status_up: bool,
+    status: Status,
     /// Whether the last thing shown was the result of a call.
     is_after_result: bool,
     /// Calls of the running step that have not finished: their ids and how they were shown.
@@ -83,7 +87,7 @@ impl<O: Write, E: Write> Text<O, E> {
             has_streamed: false,
             is_mid_line: false,
             is_reasoning: false,
-            is_status_up: false,
+            status: Status::new(),
             is_after_result: false,
             open: Vec::new(),
             is_crowded: false,
@@ -122,7 +126,7 @@ impl<O: Write, E: Write> Text<O, E> {
 
     /// Takes the status line away and goes to the start of a line.
     fn settle(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_status_up) {
+        if self.status.take_down() {
             self.tell("\r\x1b[2K")?;
         }
         if std::mem::take(&mut self.is_reasoning) && self.style().is_on {
@@ -136,15 +140,33 @@ impl<O: Write, E: Write> Text<O, E> {
         Ok(())
     }
 
-    /// Shows a line that the next output overwrites.
-    fn status(&mut self, text: &str) -> io::Result<()> {
+    /// Shows in a line that the next output overwrites what is being waited for.
+    fn wait(&mut self, wait: Wait) -> io::Result<()> {
         if !self.style().is_on || self.is_mid_line {
             return Ok(());
         }
-        self.is_status_up = true;
-        let text = sanitize::one_line(text);
+        self.status.put_up(wait);
+        self.draw_status()
+    }
+
+    fn wait_for(&mut self, what: &str) -> io::Result<()> {
+        self.wait(Wait::Other(what.to_owned()))
+    }
+
+    fn draw_status(&mut self) -> io::Result<()> {
+        let Some(text) = self.status.line() else { return Ok(()) };
+        let text = sanitize::one_line(&text);
         let line = self.style().paint(Paint::Dim, &fit(&text, self.look.width - 1)).into_owned();
         self.tell(&format!("\r\x1b[2K{line}"))
+    }
+
+    fn phase(&mut self, phase: &Phase) -> io::Result<()> {
+        let is_failure = matches!(phase, Phase::Retrying { .. });
+        // A pipeline's log keeps it; where nothing can be overwritten it is a line, too.
+        if is_failure && (self.audience == Audience::Pipeline || !self.style().is_on) {
+            return self.line(Paint::Dim, &words::phase(phase, Duration::ZERO));
+        }
+        self.wait(Wait::Model(phase.clone()))
     }
 
     fn line(&mut self, paint: Paint, text: &str) -> io::Result<()> {
@@ -156,9 +178,9 @@ impl<O: Write, E: Write> Text<O, E> {
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
         if self.audience == Audience::Pipeline {
             self.held.push_str(text);
-            return self.status("writing the answer");
+            return self.wait_for("writing the answer");
         }
-        if self.is_status_up || self.is_reasoning {
+        if self.status.is_up() || self.is_reasoning {
             self.settle()?;
         }
         let mut shown = String::with_capacity(text.len() + 1);
@@ -173,7 +195,7 @@ impl<O: Write, E: Write> Text<O, E> {
 
     fn reasoning_delta(&mut self, text: &str) -> io::Result<()> {
         if !self.look.is_verbose {
-            return self.status("thinking");
+            return self.wait_for("thinking");
         }
         if !self.is_reasoning {
             self.settle()?;
@@ -201,6 +223,7 @@ impl<O: Write, E: Write> Text<O, E> {
         self.line(Paint::Dim, &format!("⏺ {call}"))?;
         self.is_crowded |= !self.open.is_empty();
         self.open.push((id.to_owned(), call));
+        self.status.restart();
         Ok(())
     }
 
@@ -280,13 +303,15 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
                 self.has_streamed = false;
                 self.is_crowded = false;
                 self.open.clear();
-                self.status("waiting for the model")
+                self.status.restart();
+                self.wait_for("waiting for the model")
             }
+            AgentEvent::Phase(phase) => self.phase(phase),
             AgentEvent::TextDelta { text } => self.text_delta(text),
             AgentEvent::ReasoningDelta { text } => self.reasoning_delta(text),
             AgentEvent::ToolCallStarted { id, name, args } => self.call_started(id, name, args),
             AgentEvent::ToolOutput { chunk, .. } => match chunk.trim_end().lines().last() {
-                Some(last) => self.status(&format!("  ⎿ {}", sanitize::one_line(last))),
+                Some(last) => self.wait_for(&format!("  ⎿ {}", sanitize::one_line(last))),
                 None => Ok(()),
             },
             AgentEvent::ToolCallFinished { id, is_error, preview, .. } => {
@@ -317,6 +342,18 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
         self.is_mid_line = true;
         let text = self.style().paint(Paint::Bold, text).into_owned();
         self.tell(&text)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.status.is_up() || !self.open.is_empty()
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        if !self.status.is_up() && !self.open.is_empty() {
+            // A command that prints nothing for a while looks like a program that hangs.
+            return self.wait_for("running");
+        }
+        self.draw_status()
     }
 
     fn answered(&mut self) {

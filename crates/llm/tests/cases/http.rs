@@ -1,7 +1,6 @@
 //! `responses.jsonl`: answers that are no stream, each served over a real socket to every
 //! provider.
 
-use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +8,14 @@ use std::time::Duration;
 use llm::providers::anthropic::Anthropic;
 use llm::providers::gemini::Gemini;
 use llm::providers::{openai_chat::OpenAiChat, openai_responses::OpenAiResponses};
-use llm::{ApiKey, ChatRequest, LlmError, Message, Provider, collect};
+use llm::{ApiKey, ChatRequest, GaveUp, LlmError, Message, Provider, Retry, RetryPolicy, collect};
 use serde_json::{Value, json};
 
 use crate::server::{Server, Step};
 use crate::support::{Report, drive_lines, only_fields};
 
 /// Cases that wait for something, with the reason.
-const PENDING: &[(&str, &str)] = &[(
-    "http-retry-huge",
-    "that nobody sleeps past the total deadline is the retry wrapper's to show",
-)];
+const PENDING: &[(&str, &str)] = &[];
 
 const TOP: &[&str] = &["id", "status", "headers", "body", "expect", "notes", "topic"];
 
@@ -39,16 +35,24 @@ pub(crate) fn run(folder: &Path) -> Report {
 
 async fn drive(case: &Value) -> Result<(), String> {
     only_fields("the case", case, TOP)?;
-    let key = || ApiKey::new(KEY).expect("a usable key");
-    let chat = |url: String| OpenAiChat::with_base_url(Some(key()), &url);
-    let messages = |url: String| Anthropic::with_base_url(key(), &url);
-    let responses = |url: String| OpenAiResponses::with_base_url(Some(key()), &url);
-    check(case, |url| async { ask(&chat(url)?).await }).await?;
-    check(case, |url| async { ask(&messages(url)?).await }).await?;
-    let gemini = |url: String| Gemini::with_base_url(key(), &url);
-    check(case, |url| async { ask(&responses(url)?).await }).await?;
-    check(case, |url| async { ask(&gemini(url)?).await }).await
+    let makers: [&Make; 4] = [
+        &|url| Ok(Arc::new(OpenAiChat::with_base_url(Some(key()), url)?)),
+        &|url| Ok(Arc::new(Anthropic::with_base_url(key(), url)?)),
+        &|url| Ok(Arc::new(OpenAiResponses::with_base_url(Some(key()), url)?)),
+        &|url| Ok(Arc::new(Gemini::with_base_url(key(), url)?)),
+    ];
+    for make in makers {
+        check(case, make).await?;
+    }
+    Ok(())
 }
+
+fn key() -> ApiKey {
+    ApiKey::new(KEY).expect("a usable key")
+}
+
+/// Makes a provider for a server at this address.
+type Make = dyn Fn(&str) -> Result<Arc<dyn Provider>, LlmError>;
 
 async fn ask(provider: &dyn Provider) -> Result<(), LlmError> {
     let req = ChatRequest {
@@ -64,19 +68,23 @@ struct Outcome {
     error: LlmError,
     /// Connections to the address that the answer redirects to.
     followed: usize,
+    /// What the retry wrapper makes of the same answer, where the case is about that.
+    retried: Option<LlmError>,
 }
 
-async fn check<F>(case: &Value, ask: impl FnOnce(String) -> F) -> Result<(), String>
-where
-    F: Future<Output = Result<(), LlmError>>,
-{
+async fn check(case: &Value, make: &Make) -> Result<(), String> {
     let other = Server::start(&[]).await;
     let answer = answer(case, &other.url())?;
-    let server = Server::start(&[&[Step::Raw(&answer), Step::Close]]).await;
-    let Err(error) = ask(server.url()).await else {
-        return Err("the answer passed for a complete one".to_owned());
+    let steps: &[Step<'_>] = &[Step::Raw(&answer), Step::Close];
+    let server = Server::start(&[steps; 2]).await;
+    let provider = make(&server.url()).map_err(|error| error.to_string())?;
+    let complete = || "the answer passed for a complete one".to_owned();
+    let error = ask(&*provider).await.err().ok_or_else(complete)?;
+    let retried = match case["expect"].get("beyond_total_deadline") {
+        Some(_) => ask(&Retry::new(provider, RetryPolicy::default())).await.err(),
+        None => None,
     };
-    let outcome = Outcome { error, followed: other.connections() };
+    let outcome = Outcome { error, followed: other.connections(), retried };
     let expect = case["expect"].as_object().ok_or("no expectation")?;
     expect.iter().try_for_each(|(field, want)| expectation(field, want, &outcome))
 }
@@ -97,7 +105,7 @@ fn answer(case: &Value, other: &str) -> Result<String, String> {
 }
 
 fn expectation(field: &str, want: &Value, outcome: &Outcome) -> Result<(), String> {
-    let Outcome { error, followed } = outcome;
+    let Outcome { error, followed, retried } = outcome;
     let shown = || format!("{error} {error:?} {}", error.advice().unwrap_or_default());
     let delay = || json!(error.retry_after().map(|wait: Duration| wait.as_millis()));
     let among = |got: &Value| want.as_array().is_some_and(|list| list.contains(got));
@@ -121,7 +129,13 @@ fn expectation(field: &str, want: &Value, outcome: &Outcome) -> Result<(), Strin
         // The message in the case is about the model "x".
         "names_model" => (error.to_string().contains("\"x\""), json!(error.to_string())),
         "must_not_forward_credentials" => (*followed == 0, json!(followed)),
-        "beyond_total_deadline" => (false, json!("nothing retries yet")),
+        "beyond_total_deadline" => {
+            let stopped = matches!(
+                retried,
+                Some(LlmError::GaveUp { why: GaveUp::Deadline { is_told: true, .. }, .. })
+            );
+            (stopped && *want == "stop", json!(retried.as_ref().map(ToString::to_string)))
+        }
         unknown => return Err(format!("the adapter does not know the expectation {unknown}")),
     };
     if holds { Ok(()) } else { Err(format!("{field}: expected {want}, got {got} ({error})")) }
@@ -137,5 +151,6 @@ fn variant(error: &LlmError) -> &'static str {
         LlmError::UnexpectedEof => "UnexpectedEof",
         LlmError::Config(_) => "Config",
         LlmError::Transcript(_) => "Transcript",
+        LlmError::GaveUp { .. } => "GaveUp",
     }
 }

@@ -7,6 +7,11 @@ use serde_json::json;
 
 use super::*;
 
+fn retrying() -> AgentEvent {
+    let delay = Duration::from_secs(12);
+    AgentEvent::Phase(Phase::Retrying { attempt: 2, of: 5, delay, reason: "overloaded".into() })
+}
+
 /// Plain looks of 80 columns.
 fn plain() -> Look {
     let off = Style { is_on: false };
@@ -274,4 +279,58 @@ fn counts_that_no_server_told_are_left_out() {
     }
     let (_, err) = shown(Audience::Conversation, plain(), &[untold]);
     assert!(err.ends_with("2 steps · 1.9 s\n") && !err.contains("tokens"), "{err}");
+}
+
+#[test]
+fn a_failed_attempt_is_a_line_in_the_log_of_a_pipeline_and_other_phases_are_not() {
+    let events = [
+        step(1),
+        AgentEvent::Phase(Phase::Connecting),
+        retrying(),
+        AgentEvent::Phase(Phase::Waiting),
+        text("4"),
+        end(TurnOutcome::Done, "4"),
+    ];
+    let (out, err) = shown(Audience::Pipeline, plain(), &events);
+    assert_eq!(out, "4\n");
+    assert_eq!(err, "retry 2/5 in 12 s: overloaded\n12.3k tokens in, 67 out · 2 steps · 1.9 s\n");
+}
+
+#[test]
+fn a_conversation_shows_the_phase_in_the_line_that_the_answer_overwrites() {
+    let events = [
+        step(1),
+        AgentEvent::Phase(Phase::Connecting),
+        retrying(),
+        AgentEvent::Phase(Phase::Streaming),
+        text("4"),
+    ];
+    let (out, _) = shown(Audience::Conversation, coloured(), &events);
+    let lines: Vec<_> = out.split("\r\x1b[2K").collect();
+    assert_eq!(
+        lines,
+        [
+            "",
+            "\x1b[2mwaiting for the model\x1b[0m",
+            "\x1b[2mconnecting\x1b[0m",
+            "\x1b[2mretry 2/5 in 12 s: overloaded\x1b[0m",
+            "\x1b[2mstreaming\x1b[0m",
+            "4"
+        ]
+    );
+}
+
+#[test]
+fn a_call_that_prints_nothing_is_said_to_be_running_after_a_second() {
+    let mut out = Vec::new();
+    let mut renderer = Text::new(&mut out, Vec::new(), Audience::Conversation, coloured());
+    assert!(!renderer.is_waiting());
+    renderer.event(&call("1", "bash", json!({"command": "sleep 9"}))).unwrap();
+    assert!(renderer.is_waiting());
+    renderer.tick().unwrap();
+    renderer.event(&result("1", false, "done")).unwrap();
+    assert!(!renderer.is_waiting());
+    drop(renderer);
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.contains("\r\x1b[2K\x1b[2mrunning\x1b[0m\r\x1b[2K  ⎿ "), "{out:?}");
 }

@@ -1,7 +1,10 @@
 //! What is said about a turn and its calls, without how it looks.
 
+use std::time::Duration;
+
 use agent::event::TurnUsage;
 use agent::{TurnOutcome, TurnSummary};
+use llm::Phase;
 use serde_json::Value;
 
 /// All arguments, whole, one a line: what is approved must have been readable.
@@ -15,6 +18,29 @@ pub(super) fn arguments(args: &Value) -> String {
             })
             .collect(),
         other => other.to_string(),
+    }
+}
+
+/// Where a request stands, `elapsed` after that began.
+pub(super) fn phase(phase: &Phase, elapsed: Duration) -> String {
+    match phase {
+        Phase::Connecting => "connecting".to_owned(),
+        Phase::Waiting => "waiting for the model".to_owned(),
+        Phase::Streaming => "streaming".to_owned(),
+        Phase::Retrying { attempt, of, delay, reason } => {
+            let left = delay.saturating_sub(elapsed);
+            // Rounded up: a wait that is told must not turn out longer.
+            let left = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+            format!("retry {attempt}/{of} in {}: {reason}", seconds(left))
+        }
+    }
+}
+
+/// A time in words short enough for a line.
+pub(super) fn seconds(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

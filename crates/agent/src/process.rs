@@ -6,9 +6,10 @@
 //! everything on a deadline or a cancellation, and returns when the child itself exits, not when the last
 //! process that inherited a pipe does. What the child left running is ended as well and counted.
 //!
-//! Three things are set for the whole process, at the first spawn: it becomes the reaper of orphaned
+//! Four things are set for the whole process, at the first spawn: it becomes the reaper of orphaned
 //! descendants (Linux), so that a daemon which left its session is still found; it and its children write
-//! no core files, since its memory holds keys; and descriptors it was started with are marked close-on-exec.
+//! no core files, since its memory holds keys; descriptors it was started with are marked close-on-exec; and
+//! the signal that tells of a child's death is let through.
 
 mod capture;
 mod exit;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
+use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Resource, Rlimit};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -204,6 +206,17 @@ fn prepare_this_process() {
         }
         family::adopt_orphans();
     });
+    hear_of_deaths();
     // Every time: libraries written in other languages open files without the flag.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
+}
+
+/// Unblocks SIGCHLD, which whoever started this program may have blocked: no end would ever be heard.
+///
+/// It takes one thread that lets it through, and this one lives as long as anybody waits on it; the
+/// spawner, which starts from here, even for ever.
+fn hear_of_deaths() {
+    if let Err(error) = SigSet::from(Signal::SIGCHLD).thread_unblock() {
+        tracing::warn!(%error, "the end of child processes may not be heard");
+    }
 }

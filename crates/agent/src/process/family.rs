@@ -140,12 +140,11 @@ impl Family {
         let (mut ours, mut others): (Vec<Pid>, Vec<Pid>) =
             orphans.into_iter().partition(|pid| self.knows(*pid));
         // Whoever is in a session with a member descends from its leader, who is a member then.
-        let session = |pid: &Pid| rustix::process::getsid(Some(*pid)).ok();
-        let sessions: HashSet<_> = ours.iter().filter_map(session).collect();
+        let sessions: HashSet<_> = ours.iter().filter_map(|pid| session_of(*pid)).collect();
         let claimed = CLAIMED.load(Ordering::Relaxed);
         ours.extend(others.extract_if(.., |pid| {
             // Whatever has ended is reaped whoever's it was.
-            session(pid).is_some_and(|id| sessions.contains(&id))
+            session_of(*pid).is_some_and(|id| sessions.contains(&id))
                 || (claimed && (is_only || has_ended(*pid)))
         }));
         (ours, others)
@@ -171,7 +170,7 @@ impl Family {
     /// Signals the group that the leader made, as long as its number is certain to be ours.
     pub(super) fn signal_group(&self, signal: Signal, leader_runs: bool) {
         let leaders = leaders();
-        let in_group = |pid: &Pid| rustix::process::getpgid(Some(*pid)) == Ok(self.leader);
+        let in_group = |pid: &Pid| group_of(*pid) == Some(self.leader);
         if leader_runs || self.survivors_beside(&leaders).iter().any(in_group) {
             report(rustix::process::kill_process_group(self.leader, signal));
         }
@@ -185,7 +184,7 @@ impl Family {
             // What an orphan has started will be an orphan itself in a moment.
             self.members.extend(children_of(pid).unwrap_or_default());
             let first = self.asked.insert(pid);
-            let in_group = rustix::process::getpgid(Some(pid)) == Ok(self.leader);
+            let in_group = group_of(pid) == Some(self.leader);
             if signal == Signal::KILL || (first && !in_group) {
                 report(rustix::process::kill_process(pid, signal));
             }
@@ -209,8 +208,8 @@ impl Family {
     /// Whether there is evidence that a process belongs here.
     fn knows(&self, pid: Pid) -> bool {
         self.members.contains(&pid)
-            || rustix::process::getsid(Some(pid)) == Ok(self.leader)
-            || rustix::process::getpgid(Some(pid)) == Ok(self.leader)
+            || session_of(pid) == Some(self.leader)
+            || group_of(pid) == Some(self.leader)
             || lock_limit(pid) == Some(self.mark.limit)
             || environment_names(pid, &self.mark.id)
     }
@@ -279,8 +278,22 @@ pub(super) fn adopt_orphans() {
 
 /// The children that this process adopted, among others.
 ///
-/// The kernel gives orphans to the first thread that lives, which is the main one.
+/// A list can lack a child when one before it is reaped while the list is made, proc_pid_task_children(5),
+/// and other threads do reap. So only a list that comes out the same twice is taken.
 fn own_children() -> io::Result<Vec<Pid>> {
+    let mut list = listed_children()?;
+    for _ in 0..MOST_LISTS {
+        let again = listed_children()?;
+        if again == list {
+            break;
+        }
+        list = again;
+    }
+    Ok(list)
+}
+
+/// The kernel gives orphans to the first thread that lives, which is the main one.
+fn listed_children() -> io::Result<Vec<Pid>> {
     let own = rustix::process::getpid().as_raw_nonzero();
     match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
         Ok(list) => Ok(parse_pids(&list)),
@@ -297,6 +310,21 @@ fn children_of(pid: Pid) -> io::Result<Vec<Pid>> {
         children.extend(parse_pids(&fs::read_to_string(task?.path().join("children"))?));
     }
     Ok(children)
+}
+
+/// The session of a process; `None` when it has gone or its session was made outside of our PID namespace.
+fn session_of(pid: Pid) -> Option<Pid> {
+    inside(nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(pid.as_raw_pid()))))
+}
+
+/// The group of a process, likewise.
+fn group_of(pid: Pid) -> Option<Pid> {
+    inside(nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid.as_raw_pid()))))
+}
+
+/// The kernel says 0 for what has no number in our namespace, and rustix takes that to be impossible.
+fn inside(id: nix::Result<nix::unistd::Pid>) -> Option<Pid> {
+    Pid::from_raw(id.ok()?.as_raw())
 }
 
 fn parse_pids(list: &str) -> Vec<Pid> {

@@ -176,7 +176,8 @@ fn attributes() -> Result<PosixSpawnAttr, Errno> {
             | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
     )?;
     attributes.set_sigmask(&SigSet::empty())?;
-    // Rust ignores the first; a shell that put this program into the background the next two.
+    // Rust ignores the first; a shell that put this program into the background the next two. SIGHUP is
+    // left as it is: nohup ignores it on purpose, for all that it starts, and nothing here ends by it.
     let signals = [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
     attributes.set_sigdefault(&signals.into_iter().collect())?;
     Ok(attributes)

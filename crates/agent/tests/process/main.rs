@@ -2,83 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "everything here is test code, its helpers too")]
 
+#[cfg(target_os = "linux")]
+mod alone;
+mod support;
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
-use agent::process::{Ended, Finished, Keep, SpawnError, Spec, Status, claim_orphans, spawn};
+use agent::process::{Ended, SpawnError, Status, spawn};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-const KEEP: Keep = Keep { head: 64 * 1024, tail: 64 * 1024 };
-
-fn shell(command: &str) -> Spec {
-    Spec {
-        program: "bash".into(),
-        arg0: None,
-        args: vec!["-c".into(), command.into()],
-        cwd: std::env::temp_dir(),
-        env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-        timeout: Duration::from_secs(60),
-        cancel: CancellationToken::new(),
-        keep: KEEP,
-        output: None,
-    }
-}
-
-async fn run(spec: Spec) -> Finished {
-    spawn(spec).unwrap().wait().await.unwrap()
-}
-
-async fn stdout_of(command: &str) -> String {
-    let finished = run(shell(command)).await;
-    assert_eq!(finished.stdout.omitted, 0);
-    String::from_utf8([finished.stdout.head, finished.stdout.tail].concat()).unwrap()
-}
-
-/// A `sleep` of an hour and a bit that no other test has.
-fn unique_sleep() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("sleep 3600.{}{count:03}", std::process::id())
-}
-
-/// The processes whose command line holds `needle`, one line each.
-fn running(needle: &str) -> Vec<String> {
-    let listed = Command::new("ps").args(["-A", "-o", "pid=,stat=,args="]).output().unwrap();
-    let listed = String::from_utf8_lossy(&listed.stdout);
-    listed.lines().filter(|line| line.contains(needle)).map(str::to_owned).collect()
-}
-
-#[track_caller]
-fn assert_nothing_runs(needle: &str) {
-    assert_eq!(running(needle), Vec::<String>::new());
-}
-
-/// Runs `spec` until its output holds `word`, then gives its token to `act` and waits for the end.
-async fn once_it_says(mut spec: Spec, word: &str, act: impl FnOnce(CancellationToken)) -> Finished {
-    let (heard, mut hear) = mpsc::unbounded_channel();
-    spec.output = Some(Box::new(move |_, bytes| heard.send(bytes.to_vec()).unwrap_or_default()));
-    let cancel = spec.cancel.clone();
-    let child = spawn(spec).unwrap();
-    let mut all = Vec::new();
-    while !String::from_utf8_lossy(&all).contains(word) {
-        all.extend(hear.recv().await.expect("the command ended before it said its word"));
-    }
-    drop(hear);
-    act(cancel);
-    child.wait().await.unwrap()
-}
-
-async fn cancelled_once_it_says(command: &str, word: &str) -> Finished {
-    let finished = once_it_says(shell(command), word, |cancel| cancel.cancel()).await;
-    assert_eq!(finished.ended, Ended::Cancelled);
-    assert_eq!(finished.unended, 0);
-    finished
-}
+use support::{
+    KEEP, assert_nothing_runs, cancelled_once_it_says, in_time, once_it_says, run, shell,
+    stdout_of, unique_sleep, wait_for_running,
+};
 
 #[tokio::test]
 async fn exit_codes_and_signals_are_told_apart() {
@@ -166,12 +104,14 @@ async fn no_descriptor_leaks_even_one_that_lacks_the_flag() {
 
 #[tokio::test]
 async fn unlimited_output_stays_within_the_capture_bound() {
-    let mut spec = shell("yes");
-    spec.timeout = Duration::from_millis(300);
-    let finished = run(spec).await;
+    let flood = async |time| {
+        let mut spec = shell("yes");
+        spec.timeout = time;
+        run(spec).await
+    };
+    let finished = in_time(flood, |finished| finished.stdout.omitted > 0).await;
     assert_eq!(finished.ended, Ended::TimedOut);
     assert_eq!((finished.stdout.head.len(), finished.stdout.tail.len()), (KEEP.head, KEEP.tail));
-    assert!(finished.stdout.omitted > 0);
 }
 
 #[tokio::test]
@@ -199,32 +139,36 @@ async fn every_piece_of_output_is_seen_also_what_is_not_kept() {
 #[tokio::test]
 async fn a_timeout_reaps_the_leader_and_all_it_started_and_keeps_the_output() {
     let sleep = unique_sleep();
-    let mut spec = shell(&format!("echo before; {sleep} & {sleep}; echo after"));
-    spec.timeout = Duration::from_millis(500);
-    let finished = run(spec).await;
-    assert_eq!(finished.ended, Ended::TimedOut);
-    assert_eq!(finished.status, Status::Signaled(15));
-    assert_eq!(finished.stdout.head, b"before\n");
+    let too_long = async |time| {
+        let mut spec = shell(&format!("{sleep} & echo before; {sleep}; echo after"));
+        spec.timeout = time;
+        let finished = run(spec).await;
+        assert_eq!((finished.ended, finished.unended), (Ended::TimedOut, 0));
+        assert_nothing_runs(&sleep);
+        finished
+    };
     // Elsewhere members of a group cannot be counted.
-    #[cfg(target_os = "linux")]
-    assert_eq!(finished.stragglers, 2);
-    assert!(finished.duration < Duration::from_millis(1500), "{:?}", finished.duration);
-    assert_nothing_runs(&sleep);
+    let started = if cfg!(target_os = "linux") { 2 } else { 0 };
+    let finished = in_time(too_long, |finished| {
+        finished.stdout.head == b"before\n"
+            && finished.stragglers == started
+            && finished.status == Status::Signaled(15)
+    });
+    assert_eq!(finished.await.stdout.len(), 7);
 }
 
 #[tokio::test]
-async fn a_cancellation_ends_a_pipeline_at_once_and_keeps_the_output() {
+async fn a_cancellation_ends_a_pipeline_and_keeps_the_output() {
     let sleep = unique_sleep();
     let finished = cancelled_once_it_says(&format!("echo ready; {sleep} | {sleep}"), "ready").await;
     assert_eq!(finished.stdout.head, b"ready\n");
-    assert!(finished.duration < Duration::from_secs(2), "{:?}", finished.duration);
     assert_nothing_runs(&sleep);
 }
 
 #[tokio::test]
-async fn a_cancelled_flood_ends_at_once() {
+async fn a_flood_does_not_drown_a_cancellation() {
     let finished = cancelled_once_it_says("yes", "y").await;
-    assert!(finished.duration < Duration::from_secs(2), "{:?}", finished.duration);
+    assert!(matches!(finished.status, Status::Signaled(_)), "{:?}", finished.status);
 }
 
 #[tokio::test]
@@ -240,9 +184,11 @@ async fn a_process_that_ignores_requests_to_end_is_killed() {
 #[tokio::test]
 async fn a_leader_may_clean_up_before_it_ends() {
     let command = "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
-    let finished = cancelled_once_it_says(command, "ready").await;
-    assert_eq!(finished.stdout.head, b"ready\ncleaned\n");
-    assert_eq!(finished.status, Status::Exited(3));
+    let finished = in_time(
+        async |_| cancelled_once_it_says(command, "ready").await,
+        |finished| finished.status == Status::Exited(3),
+    );
+    assert_eq!(finished.await.stdout.head, b"ready\ncleaned\n");
 }
 
 #[tokio::test]
@@ -252,15 +198,16 @@ async fn a_background_process_that_holds_the_pipe_does_not_hold_the_call() {
     assert_eq!((finished.ended, finished.status), (Ended::Completed, Status::Exited(0)));
     assert_eq!(finished.stdout.head, b"done\n");
     assert_eq!(finished.stragglers, 1);
-    assert!(finished.duration < Duration::from_secs(5), "{:?}", finished.duration);
     assert_nothing_runs(&sleep);
 }
 
 #[tokio::test]
 async fn what_ends_by_itself_in_a_moment_is_let_end_and_heard() {
-    let finished = run(shell("echo last words > >(sleep 0.02; cat)")).await;
-    assert_eq!(finished.stdout.head, b"last words\n");
-    assert_eq!(finished.stragglers, 0);
+    let finished = in_time(
+        async |_| run(shell("echo last words > >(sleep 0.02; cat)")).await,
+        |finished| finished.stragglers == 0,
+    );
+    assert_eq!(finished.await.stdout.head, b"last words\n");
 }
 
 #[tokio::test]
@@ -315,54 +262,16 @@ async fn a_cancellation_ends_what_has_left_the_session_of_a_running_command() {
 #[tokio::test]
 async fn no_zombie_is_left_of_a_hundred_orphans() {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("orphan-of-test");
-    std::fs::copy("/bin/true", &program).unwrap();
-    let mut spec = shell("for i in $(seq 100); do ./orphan-of-test & done");
+    // A link: a file that was just written cannot be run while a child that another test starts at this
+    // moment has it open. As many letters of a name as a zombie shows.
+    let name = format!("orphan-{:08x}", uuid::Uuid::new_v4().as_fields().0);
+    std::os::unix::fs::symlink("/bin/true", folder.path().join(&name)).unwrap();
+    let mut spec = shell(&format!("for i in $(seq 100); do ./{name} & done"));
     spec.cwd = folder.path().to_owned();
     let finished = run(spec).await;
-    assert_eq!(finished.stragglers, 0);
-    assert_nothing_runs("orphan-of-test");
-}
-
-/// In a process of its own, which starts nothing but commands: between two processes that compete for
-/// every core a child may fork before the system knows whose it is.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_program_that_claims_its_orphans_is_left_with_no_child_at_all() {
-    const ALONE: &str = "ANVIL_TEST_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "a_program_that_claims_its_orphans_is_left_with_no_child_at_all";
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let output = again.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
-        return;
-    }
-    claim_orphans();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let ended = std::thread::scope(|scope| {
-        let busy = Arc::new(());
-        for _ in 0..4 {
-            let busy = Arc::downgrade(&busy);
-            // Until the last strong one is gone, also in a panic.
-            scope.spawn(move || {
-                while busy.strong_count() > 0 {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        let one = || {
-            let sleep = unique_sleep();
-            let command =
-                format!("env -i setsid -f true; env -i setsid {sleep} >/dev/null 2>&1 & :");
-            runtime.block_on(run(shell(&command))).stragglers
-        };
-        (0..8).map(|_| one()).collect::<Vec<_>>()
-    });
-    assert_eq!(ended, [1; 8]);
-    let own = std::process::id();
-    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-    assert_eq!(children, "");
+    assert_eq!(String::from_utf8(finished.stderr.head).unwrap(), "");
+    assert_eq!((finished.status, finished.unended), (Status::Exited(0), 0));
+    assert_nothing_runs(&name);
 }
 
 #[cfg(target_os = "linux")]
@@ -383,40 +292,16 @@ async fn one_call_never_ends_what_another_call_or_the_program_itself_started() {
                 assert_eq!(runtime.unwrap().block_on(other).stragglers, 1);
             });
         });
-        assert_eq!(running(&detached).len(), 3, "the shell, its sleep and the detached one");
+        // The shell, its sleep and the detached one.
+        wait_for_running(&detached, 3);
         cancel.cancel();
     })
     .await;
     assert_eq!(finished.ended, Ended::Cancelled);
     assert_nothing_runs(&detached);
     assert_nothing_runs(&brief);
-    assert_eq!(running(&own).len(), 1);
+    wait_for_running(&own, 1);
     assert_eq!(ended.wait().unwrap().code(), Some(7));
-}
-
-/// A background job of a shell that became this program, as `exec anvil` does.
-#[cfg(target_os = "linux")]
-#[test]
-fn children_from_before_are_never_claimed() {
-    const ALONE: &str = "ANVIL_TEST_WITH_A_JOB";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "children_from_before_are_never_claimed";
-        let job = unique_sleep();
-        let exec = format!("{job} >/dev/null & exec \"$0\" --exact {name} --nocapture");
-        let own = std::env::current_exe().unwrap();
-        let output =
-            Command::new("bash").args(["-c", &exec]).arg(own).env(ALONE, &job).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    claim_orphans();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let finished = runtime.block_on(run(shell("true")));
-    assert_eq!((finished.stragglers, finished.unended), (0, 0));
-    let job = running(&std::env::var(ALONE).unwrap());
-    assert_eq!(job.len(), 1, "the job still runs");
-    let id = job[0].split_whitespace().next().unwrap().to_owned();
-    assert!(Command::new("kill").arg(id).status().unwrap().success());
 }
 
 #[cfg(target_os = "linux")]
@@ -425,8 +310,9 @@ struct KillOnDrop(std::process::Child);
 #[cfg(target_os = "linux")]
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        let ended = self.0.kill().and_then(|()| self.0.wait());
+        // A second panic would end the program before it has named the first.
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
     }
 }
 
@@ -450,17 +336,14 @@ fn a_runtime_that_shuts_down_kills_what_it_ran() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (heard, mut hear) = mpsc::unbounded_channel();
-        let mut spec = shell(&format!("setsid {sleep} & echo ready; {sleep}"));
+        let mut spec = shell(&format!("setsid {sleep} & echo ready; {sleep}; :"));
         spec.output = Some(Box::new(move |_, bytes| heard.send(bytes.to_vec()).unwrap()));
         tokio::spawn(spawn(spec).unwrap().wait());
         assert_eq!(hear.recv().await.unwrap(), b"ready\n");
-        assert_ne!(running(&sleep), Vec::<String>::new());
+        // The shell and both of its children.
+        wait_for_running(&sleep, 3);
     });
     drop(runtime);
     // Killed and not awaited: the kernel may take a moment, and zombies stay until this program ends.
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !running(&sleep).is_empty() {
-        assert!(Instant::now() < deadline, "{:?}", running(&sleep));
-        std::thread::yield_now();
-    }
+    wait_for_running(&sleep, 0);
 }

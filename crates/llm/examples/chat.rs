@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use llm::providers::{anthropic, anthropic::Anthropic, openai_chat, openai_chat::OpenAiChat};
+use llm::capability;
+use llm::providers::{Connection, connect};
 use llm::{ApiKey, ChatRequest, LlmError, Message, Provider, StreamEvent};
 
 #[tokio::main(flavor = "current_thread")]
@@ -55,23 +56,24 @@ async fn chat() -> Result<(), Box<dyn Error>> {
 }
 
 struct Target {
-    provider: Box<dyn Provider>,
+    provider: Arc<dyn Provider>,
     model: &'static str,
 }
 
 fn target() -> Result<Target, Box<dyn Error>> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    if let Some(key) = set("ANTHROPIC_API_KEY") {
-        let base_url = set("ANTHROPIC_BASE_URL").unwrap_or(anthropic::BASE_URL.to_owned());
-        let provider = Anthropic::with_base_url(ApiKey::new(&key)?, &base_url)?;
-        return Ok(Target { provider: Box::new(provider), model: "claude-sonnet-5" });
-    }
-    let key = set("OPENAI_API_KEY").map(|key| ApiKey::new(&key)).transpose()?;
-    let base_url = set("OPENAI_BASE_URL");
-    if key.is_none() && base_url.is_none() {
-        return Err("set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL".into());
-    }
-    let base_url = base_url.unwrap_or(openai_chat::BASE_URL.to_owned());
-    let provider = OpenAiChat::with_base_url(key, &base_url)?;
-    Ok(Target { provider: Box::new(provider), model: "gpt-5.5" })
+    let (name, model) =
+        match (set("ANTHROPIC_API_KEY"), set("OPENAI_API_KEY").or(set("OPENAI_BASE_URL"))) {
+            (Some(_), _) => ("anthropic", "claude-sonnet-5"),
+            (None, Some(_)) => ("openai-chat", "gpt-5.5"),
+            (None, None) => {
+                return Err("set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL".into());
+            }
+        };
+    let preset = capability::preset(name).ok_or("a built-in provider")?;
+    let prefix = name.split('-').next().unwrap_or_default().to_uppercase();
+    let base_url = set(&format!("{prefix}_BASE_URL")).or(preset.base_url.map(str::to_owned));
+    let mut connection = Connection::new(preset.dialect, base_url.unwrap_or_default());
+    connection.key = set(&format!("{prefix}_API_KEY")).map(|key| ApiKey::new(&key)).transpose()?;
+    Ok(Target { provider: connect(connection)?, model })
 }

@@ -7,6 +7,7 @@
 
 pub mod api_key;
 pub mod builder;
+pub mod capability;
 pub mod config;
 pub mod error;
 pub mod http;
@@ -24,6 +25,7 @@ pub mod types;
 
 pub use api_key::ApiKey;
 pub use builder::{Completion, MessageBuilder};
+pub use capability::{Dialect, Effort, Target, TargetFor, TargetOverrides};
 pub use error::{Deadline, ErrorClass, GaveUp, LlmError};
 pub use http::Deadlines;
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
@@ -31,6 +33,6 @@ pub use provider::{EventStream, Provider, collect, random_call_ids};
 pub use retry::{Retry, RetryPolicy};
 pub use stream::{FinishReason, IdSource, Phase, StreamEvent, Usage};
 pub use types::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef, ToolSpec,
-    WireKey,
+    CacheHint, ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef,
+    ToolChoice, ToolSpec, WireKey,
 };

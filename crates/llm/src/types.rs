@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::capability::Effort;
+
 /// Who speaks. System text travels beside the messages, tool results inside user messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -292,9 +294,44 @@ pub struct ChatRequest {
     pub tools: Vec<ToolSpec>,
     /// The most tokens the answer may have; 0 leaves it to the server where the protocol allows.
     pub max_tokens: u32,
-    /// Sampling temperature; absent means the server's default.
+    /// Sampling temperature; absent means the server's default, and some models take no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+    /// Whether tools are to be called; absent means that the model chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// How hard the model is to think; absent means the server's default. What the model does not
+    /// know becomes the nearest that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// The most tokens that the model may think with, for those that count them; 0 for none. For others
+    /// it stands for an effort, unless one is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_budget: Option<u32>,
+    /// Says that later requests will begin like this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheHint>,
+}
+
+/// Whether tools are to be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model chooses.
+    Auto,
+    /// At least one, where the target can be made to.
+    Required,
+    /// None, although they are described: taking the descriptions out would spoil a cached beginning.
+    None,
+}
+
+/// Says that later requests will begin like this one, so that what is computed for the beginning is
+/// worth keeping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheHint {
+    /// The same in all requests that share a beginning, and telling nothing about who sends them; at
+    /// most 64 characters, which servers that use it allow.
+    pub key: String,
 }
 
 #[cfg(test)]

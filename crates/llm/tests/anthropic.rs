@@ -6,10 +6,12 @@ mod mock;
 
 use std::sync::Arc;
 
-use llm::providers::anthropic::{Anthropic, wire};
+use llm::capability::target;
+use llm::providers::anthropic::wire;
+use llm::providers::{Connection, connect};
 use llm::{
-    ApiKey, ChatRequest, Completion, ContentBlock, ErrorClass, EventStream, FinishReason,
-    IntegrityError, LlmError, Message, Provider, Usage, collect,
+    ApiKey, ChatRequest, Completion, ContentBlock, Dialect, ErrorClass, EventStream, FinishReason,
+    IntegrityError, LlmError, Message, Provider, TargetFor, TargetOverrides, Usage, collect,
 };
 use serde_json::json;
 use wiremock::matchers::{header, method, path};
@@ -53,8 +55,10 @@ data: {"type":"message_stop"}
 
 "#;
 
-fn key() -> ApiKey {
-    ApiKey::new("sk-test-0123456789abcdef0123").unwrap()
+const KEY: &str = "sk-test-0123456789abcdef0123";
+
+fn provider(server: &MockServer) -> Arc<dyn Provider> {
+    mock::provider(Dialect::Anthropic, server.uri(), Some(KEY), TargetOverrides::NONE)
 }
 
 fn request() -> ChatRequest {
@@ -71,8 +75,7 @@ async fn server(answer: ResponseTemplate) -> MockServer {
 }
 
 async fn ask(server: &MockServer) -> Result<Completion, LlmError> {
-    let provider = Anthropic::with_base_url(key(), &server.uri())?;
-    mock::ask(&provider, &request()).await
+    mock::ask(&*provider(server), &request()).await
 }
 
 #[tokio::test]
@@ -109,7 +112,8 @@ async fn the_request_carries_the_key_the_version_and_exactly_the_wire_form() {
         .mount(&server)
         .await;
     ask(&server).await.unwrap();
-    assert_eq!(mock::body(&mock::sent(&server).await[0]), wire::to_wire(&request()));
+    let row = target(Dialect::Anthropic, None, "", "claude-sonnet-5");
+    assert_eq!(mock::body(&mock::sent(&server).await[0]), wire::to_wire(&request(), row));
 }
 
 #[tokio::test]
@@ -131,8 +135,7 @@ async fn an_overload_is_retryable_and_a_wrong_key_is_not() {
 #[tokio::test]
 async fn a_request_without_messages_is_refused_before_it_is_sent() {
     let server = server(ResponseTemplate::new(200)).await;
-    let provider = Anthropic::with_base_url(key(), &server.uri()).unwrap();
-    let refused = provider.stream(&ChatRequest::default()).await;
+    let refused = provider(&server).stream(&ChatRequest::default()).await;
     assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
     assert_eq!(mock::sent(&server).await.len(), 0);
 }
@@ -146,17 +149,44 @@ async fn stream_of(provider: Arc<dyn Provider>) -> EventStream {
 #[tokio::test]
 async fn a_provider_is_an_object_and_its_stream_owns_all_it_needs() {
     let server = server(mock::stream(ANSWER)).await;
-    let provider = Anthropic::with_base_url(key(), &server.uri()).unwrap().named("proxy");
-    let provider: Arc<dyn Provider> = Arc::new(provider);
-    assert_eq!(provider.name(), "proxy");
-    let stream = stream_of(provider).await;
+    let stream = stream_of(provider(&server)).await;
     let read = tokio::spawn(collect(stream)).await.unwrap();
     assert_eq!(read.unwrap().finish, FinishReason::ToolUse);
 }
 
+#[tokio::test]
+async fn the_key_goes_in_the_header_that_the_server_wants_and_without_one_in_none() {
+    let server = server(mock::stream(ANSWER)).await;
+    let mut connection = Connection::new(Dialect::Anthropic, server.uri());
+    mock::ask(&*connect(connection.clone()).unwrap(), &request()).await.unwrap();
+    connection.key = Some(ApiKey::new(KEY).unwrap());
+    connection.target = TargetFor::new(Dialect::Anthropic, Some("azure"), &server.uri());
+    mock::ask(&*connect(connection.clone()).unwrap(), &request()).await.unwrap();
+    let told = serde_json::from_value(json!({"key_header": "api-key"})).unwrap();
+    connection.target = connection.target.with(&told);
+    mock::ask(&*connect(connection).unwrap(), &request()).await.unwrap();
+    let sent = mock::sent(&server).await;
+    let header = |at: usize, name: &str| sent[at].headers.get(name).map(|value| value == KEY);
+    let keys = |at| ["x-api-key", "api-key", "authorization"].map(|name| header(at, name));
+    assert_eq!(keys(0), [None, None, None]);
+    assert_eq!(keys(1), [Some(true), None, None]);
+    assert_eq!(keys(2), [None, Some(true), None]);
+}
+
 #[test]
 fn an_address_that_is_none_is_refused_when_the_provider_is_made() {
-    let error = Anthropic::with_base_url(key(), "localhost").err().unwrap();
-    assert_eq!(error.kind(), "config");
-    assert_eq!(Anthropic::new(key()).name(), "anthropic");
+    for dialect in Dialect::ALL {
+        let error = connect(Connection::new(dialect, "localhost")).err().unwrap();
+        assert_eq!(error.kind(), "config", "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_provider_goes_by_the_name_it_was_configured_under_or_by_its_dialect() {
+    for dialect in Dialect::ALL {
+        let mut connection = Connection::new(dialect, "http://127.0.0.1:1");
+        assert_eq!(connect(connection.clone()).unwrap().name(), dialect.name());
+        connection.name = "proxy".to_owned();
+        assert_eq!(connect(connection).unwrap().name(), "proxy");
+    }
 }

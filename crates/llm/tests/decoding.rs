@@ -308,7 +308,7 @@ proptest! {
         body in stream(chat_event()),
         cut in any::<prop::sample::Index>(),
     ) {
-        check(Dialect::OpenAiChat, &body, cut)?;
+        check(Dialect::OpenaiChat, &body, cut)?;
     }
 
     #[test]
@@ -316,7 +316,7 @@ proptest! {
         body in stream(responses_event()),
         cut in any::<prop::sample::Index>(),
     ) {
-        check(Dialect::OpenAiResponses, &body, cut)?;
+        check(Dialect::OpenaiResponses, &body, cut)?;
     }
 
     #[test]
@@ -336,8 +336,8 @@ proptest! {
         framed.extend(body);
         framed.extend(b"\n\n");
         check(Dialect::Anthropic, &framed, cut)?;
-        check(Dialect::OpenAiChat, &framed, cut)?;
-        check(Dialect::OpenAiResponses, &framed, cut)?;
+        check(Dialect::OpenaiChat, &framed, cut)?;
+        check(Dialect::OpenaiResponses, &framed, cut)?;
         check(Dialect::Gemini, &framed, cut)?;
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use llm::LlmError;
 use llm::sse::{SseDecoder, SseEvent};
-use support::{Cut, Decoded, Dialect, decode};
+use support::{Cut, Decoded, Dialect, decode, named};
 
 /// Up to this size, in bytes, a stream is cut in two at every offset. The work grows with the square
 /// of it; above it a cut meets nothing that the smaller streams do not have.
@@ -59,7 +59,7 @@ fn streams(folder: &Path) -> (Vec<Stream>, BTreeMap<String, usize>) {
                 continue;
             }
             let stranger = STRANGERS.iter().find(|(family, ..)| *family == name);
-            match (Dialect::named(&name), stranger) {
+            match (named(&name), stranger) {
                 (Some(dialect), _) => streams.push(Stream { dialect, path, stranger: None }),
                 (None, Some(&(_, dialect, api))) => {
                     streams.push(Stream { dialect, path, stranger: Some(api) });

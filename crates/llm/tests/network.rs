@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use llm::providers::openai_chat::OpenAiChat;
+use llm::providers::{Connection, connect};
 use llm::{
-    ApiKey, ChatRequest, Completion, Deadline, Deadlines, ErrorClass, FinishReason, LlmError,
-    Message, Provider as _, collect,
+    ApiKey, ChatRequest, Completion, Deadline, Deadlines, Dialect, ErrorClass, FinishReason,
+    LlmError, Message, Provider, collect,
 };
 use server::{STREAM_END, STREAM_HEAD, Server, Step};
 use tokio::io::AsyncWriteExt as _;
@@ -33,17 +33,23 @@ fn request() -> ChatRequest {
     }
 }
 
-fn provider(base_url: &str) -> OpenAiChat {
-    OpenAiChat::with_base_url(Some(ApiKey::new(KEY).unwrap()), base_url).unwrap()
+fn provider(base_url: &str) -> Arc<dyn Provider> {
+    patient(base_url, Deadlines::default())
 }
 
-async fn ask(provider: &OpenAiChat) -> Result<Completion, LlmError> {
+fn patient(base_url: &str, deadlines: Deadlines) -> Arc<dyn Provider> {
+    let key = Some(ApiKey::new(KEY).unwrap());
+    connect(Connection { key, deadlines, ..Connection::new(Dialect::OpenaiChat, base_url) })
+        .unwrap()
+}
+
+async fn ask(provider: &dyn Provider) -> Result<Completion, LlmError> {
     collect(provider.stream(&request()).await?).await
 }
 
 async fn error(steps: &[Step<'_>]) -> LlmError {
     let server = Server::start(&[steps]).await;
-    ask(&provider(&server.url())).await.expect_err("the answer is broken")
+    ask(&*provider(&server.url())).await.expect_err("the answer is broken")
 }
 
 /// Deadlines that never pass in a test, but for what `change` makes short.
@@ -65,7 +71,7 @@ async fn answers_follow_each_other_on_one_connection() {
     let server = Server::start(&[answer; 3]).await;
     let provider = provider(&server.url());
     for _ in 0..3 {
-        let completion = ask(&provider).await.unwrap();
+        let completion = ask(&*provider).await.unwrap();
         assert_eq!(completion.finish, FinishReason::EndTurn);
     }
     assert_eq!((server.requests().len(), server.connections()), (3, 1));
@@ -75,17 +81,14 @@ async fn answers_follow_each_other_on_one_connection() {
 async fn a_server_that_never_answers_ends_through_the_idle_deadline() {
     let server = Server::start(&[&[Step::Stall]]).await;
     let short = deadlines(|d| d.idle = Duration::from_millis(50));
-    is_deadline(
-        &ask(&provider(&server.url()).with_deadlines(short)).await.unwrap_err(),
-        Deadline::Idle,
-    );
+    is_deadline(&ask(&*patient(&server.url(), short)).await.unwrap_err(), Deadline::Idle);
 }
 
 #[tokio::test]
 async fn a_body_that_stalls_ends_through_the_idle_deadline_after_what_it_said() {
     let server = Server::start(&[&[STREAM_HEAD, HELLO, Step::Stall]]).await;
     let short = deadlines(|d| d.idle = Duration::from_millis(50));
-    let provider = provider(&server.url()).with_deadlines(short);
+    let provider = patient(&server.url(), short);
     let mut stream = provider.stream(&request()).await.unwrap();
     assert!(
         matches!(stream.next().await, Some(Ok(llm::StreamEvent::Text { text, .. })) if text == "hello")
@@ -99,7 +102,7 @@ async fn a_stalled_error_body_still_tells_its_status() {
     let head = Step::Raw("HTTP/1.1 503 Busy\r\ncontent-length: 99\r\n\r\nthe start");
     let server = Server::start(&[&[head, Step::Stall]]).await;
     let short = deadlines(|d| d.idle = Duration::from_millis(50));
-    let error = ask(&provider(&server.url()).with_deadlines(short)).await.unwrap_err();
+    let error = ask(&*patient(&server.url(), short)).await.unwrap_err();
     assert_eq!(error.to_string(), "HTTP 503: the start");
 }
 
@@ -107,10 +110,7 @@ async fn a_stalled_error_body_still_tells_its_status() {
 async fn the_whole_answer_has_a_deadline_of_its_own() {
     let server = Server::start(&[&[STREAM_HEAD, HELLO, Step::Stall]]).await;
     let short = deadlines(|d| d.total = Duration::from_millis(50));
-    is_deadline(
-        &ask(&provider(&server.url()).with_deadlines(short)).await.unwrap_err(),
-        Deadline::Total,
-    );
+    is_deadline(&ask(&*patient(&server.url(), short)).await.unwrap_err(), Deadline::Total);
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_handshake_that_stalls_ends_through_the_connect_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let short = deadlines(|d| d.connect = Duration::from_millis(50));
-    is_deadline(&ask(&provider(&url).with_deadlines(short)).await.unwrap_err(), Deadline::Connect);
+    is_deadline(&ask(&*patient(&url, short)).await.unwrap_err(), Deadline::Connect);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_refused_connection_names_the_server_and_the_reason() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = ask(&provider(&format!("http://user:pw@{address}/v1?key=k"))).await.unwrap_err();
+    let error = ask(&*provider(&format!("http://user:pw@{address}/v1?key=k"))).await.unwrap_err();
     assert!(error.is_retryable());
     assert_eq!(error.kind(), "network");
     let message = error.to_string();
@@ -150,7 +150,7 @@ async fn a_connection_cut_inside_the_answer_is_an_unexpected_end() {
 #[tokio::test]
 async fn an_answer_that_was_complete_before_the_cut_counts() {
     let server = Server::start(&[&[STREAM_HEAD, HELLO, STOP, Step::Close]]).await;
-    let completion = ask(&provider(&server.url())).await.unwrap();
+    let completion = ask(&*provider(&server.url())).await.unwrap();
     assert_eq!(completion.finish, FinishReason::EndTurn);
 }
 
@@ -236,7 +236,7 @@ async fn a_server_without_tls_is_not_tried_again() {
         stream.write_all(b"HTTP/1.1 400 no TLS here\r\n\r\n").await.unwrap();
         stream
     };
-    let (asked, _stream) = tokio::join!(ask(&provider), speak_plainly);
+    let (asked, _stream) = tokio::join!(ask(&*provider), speak_plainly);
     let error = asked.unwrap_err();
     assert!(!error.is_retryable(), "{error:?}");
     assert!(error.advice().unwrap().contains("http://"), "{:?}", error.advice());
@@ -253,7 +253,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let mut stream = provider.stream(&request()).await.unwrap();
     assert!(stream.next().await.is_some());
     drop(stream);
-    ask(&provider).await.unwrap();
+    ask(&*provider).await.unwrap();
     assert_eq!(server.connections(), 2);
 }
 
@@ -263,7 +263,7 @@ async fn a_connection_that_the_server_closed_after_an_answer_is_replaced() {
     let server = Server::start(&[answer; 5]).await;
     let provider = provider(&server.url());
     for _ in 0..5 {
-        ask(&provider).await.unwrap();
+        ask(&*provider).await.unwrap();
     }
     assert_eq!((server.requests().len(), server.connections()), (5, 5));
 }

@@ -1,16 +1,14 @@
 //! The Chat Completions provider over a real socket: what is sent, what comes of the answer.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
-
 mod mock;
 
 use std::sync::Arc;
 
-use llm::providers::openai_chat::options::{ChatOptions, ReasoningReplay};
-use llm::providers::openai_chat::{OpenAiChat, wire};
+use llm::capability::{MaxTokensField, ReasoningReplay, target};
+use llm::providers::openai_chat::wire;
 use llm::{
-    ApiKey, ChatRequest, ContentBlock, FinishReason, IntegrityError, LlmError, Message, Provider,
-    Role, Usage,
+    ChatRequest, ContentBlock, Dialect, FinishReason, IntegrityError, LlmError, Message, Provider,
+    Role, TargetOverrides, Usage,
 };
 use mock::{ask, body, sent};
 use serde_json::json;
@@ -48,15 +46,19 @@ async fn server() -> MockServer {
     mock::server("/v1/chat/completions", mock::stream(TWO_CALLS)).await
 }
 
-fn provider(server: &MockServer, key: Option<&str>) -> OpenAiChat {
-    let key = key.map(|key| ApiKey::new(key).unwrap());
-    OpenAiChat::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
+fn provider(server: &MockServer, key: Option<&str>) -> Arc<dyn Provider> {
+    let base_url = format!("{}/v1", server.uri());
+    mock::provider(Dialect::OpenaiChat, base_url, key, TargetOverrides::NONE)
+}
+
+fn told(server: &MockServer, told: TargetOverrides) -> Arc<dyn Provider> {
+    mock::provider(Dialect::OpenaiChat, format!("{}/v1", server.uri()), None, told)
 }
 
 #[tokio::test]
 async fn two_parallel_calls_over_the_network_become_a_completion() {
     let server = server().await;
-    let completion = ask(&provider(&server, None), &request()).await.unwrap();
+    let completion = ask(&*provider(&server, None), &request()).await.unwrap();
     assert_eq!(completion.finish, FinishReason::ToolUse);
     assert_eq!(
         completion.usage,
@@ -77,8 +79,8 @@ async fn two_parallel_calls_over_the_network_become_a_completion() {
 #[tokio::test]
 async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
     let server = server().await;
-    ask(&provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
-    ask(&provider(&server, None), &request()).await.unwrap();
+    ask(&*provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
+    ask(&*provider(&server, None), &request()).await.unwrap();
     let sent = sent(&server).await;
     assert_eq!(sent[0].headers["authorization"], "Bearer sk-test-0123456789");
     assert!(!sent[1].headers.contains_key("authorization"));
@@ -87,32 +89,36 @@ async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
 #[tokio::test]
 async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
     let server = server().await;
-    let provider = provider(&server, None);
-    ask(&provider, &request()).await.unwrap();
-    let original = ChatOptions::default();
-    ask(&provider.with_options(original), &request()).await.unwrap();
+    ask(&*provider(&server, None), &request()).await.unwrap();
+    let renamed = TargetOverrides {
+        max_tokens_field: Some(MaxTokensField::MaxCompletionTokens),
+        ..TargetOverrides::NONE
+    };
+    ask(&*told(&server, renamed), &request()).await.unwrap();
     let sent = sent(&server).await;
     let body = |at: usize| body(&sent[at]);
-    assert_eq!(body(0), wire::to_wire(&request(), ChatOptions::COMPATIBLE));
+    let cautious = target(Dialect::OpenaiChat, None, "", "m");
+    assert_eq!(body(0), wire::to_wire(&request(), cautious));
     assert_eq!(
         (&body(0)["max_tokens"], &body(1)["max_completion_tokens"]),
         (&json!(100), &json!(100))
     );
-    assert_eq!(body(1), wire::to_wire(&request(), original));
+    assert_eq!(body(1), wire::to_wire(&request(), cautious.with(&renamed)));
 }
 
 #[tokio::test]
 async fn reasoning_of_a_call_goes_back_to_a_compatible_server_in_its_own_field() {
     let server = server().await;
     let provider = provider(&server, None);
-    let answer = ask(&provider, &request()).await.unwrap().commit().unwrap();
+    let answer = ask(&*provider, &request()).await.unwrap().commit().unwrap();
     let mut req = request();
     req.messages.push(Arc::new(answer));
     let results = ["call_a", "call_b"].map(|id| ContentBlock::tool_result(id, "rain", false));
     req.messages.push(Arc::new(Message::new(Role::User, results.to_vec())));
-    ask(&provider, &req).await.unwrap();
-    let none = ChatOptions { reasoning: ReasoningReplay::None, ..ChatOptions::COMPATIBLE };
-    ask(&provider.with_options(none), &req).await.unwrap();
+    ask(&*provider, &req).await.unwrap();
+    let none =
+        TargetOverrides { reasoning_replay: Some(ReasoningReplay::None), ..TargetOverrides::NONE };
+    ask(&*told(&server, none), &req).await.unwrap();
     let sent = sent(&server).await;
     let assistant = |at: usize| body(&sent[at])["messages"][2].clone();
     assert_eq!(assistant(1)["reasoning_content"], "Two cities.");
@@ -122,15 +128,7 @@ async fn reasoning_of_a_call_goes_back_to_a_compatible_server_in_its_own_field()
 #[tokio::test]
 async fn a_request_without_messages_is_refused_before_it_is_sent() {
     let server = server().await;
-    let refused = ask(&provider(&server, None), &ChatRequest::default()).await;
+    let refused = ask(&*provider(&server, None), &ChatRequest::default()).await;
     assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
     assert_eq!(sent(&server).await.len(), 0);
-}
-
-#[test]
-fn a_provider_goes_by_the_name_it_was_configured_under() {
-    let key = || ApiKey::new("sk-test-0123456789").unwrap();
-    assert_eq!(OpenAiChat::new(key()).name(), "openai-chat");
-    let provider: Arc<dyn Provider> = Arc::new(OpenAiChat::new(key()).named("openai"));
-    assert_eq!(provider.name(), "openai");
 }

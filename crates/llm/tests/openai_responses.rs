@@ -1,16 +1,14 @@
 //! The Responses provider over a real socket: what is sent, what comes of the answer.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
-
 mod mock;
 
 use std::sync::Arc;
 
-use llm::providers::openai_responses::options::ResponsesOptions;
-use llm::providers::openai_responses::{OpenAiResponses, wire};
+use llm::capability::target;
+use llm::providers::openai_responses::wire;
 use llm::{
-    ApiKey, ChatRequest, ContentBlock, FinishReason, IntegrityError, LlmError, Message, Provider,
-    Role, Usage,
+    ChatRequest, ContentBlock, Dialect, FinishReason, IntegrityError, LlmError, Message, Provider,
+    Role, TargetOverrides, Usage,
 };
 use mock::{ask, body, sent};
 use serde_json::json;
@@ -32,15 +30,18 @@ async fn server(answer: &str) -> MockServer {
     mock::server("/v1/responses", mock::stream(answer)).await
 }
 
-fn provider(server: &MockServer, key: Option<&str>) -> OpenAiResponses {
-    let key = key.map(|key| ApiKey::new(key).unwrap());
-    OpenAiResponses::with_base_url(key, &format!("{}/v1", server.uri())).unwrap()
+fn provider(server: &MockServer, key: Option<&str>) -> Arc<dyn Provider> {
+    told(server, key, TargetOverrides::NONE)
+}
+
+fn told(server: &MockServer, key: Option<&str>, told: TargetOverrides) -> Arc<dyn Provider> {
+    mock::provider(Dialect::OpenaiResponses, format!("{}/v1", server.uri()), key, told)
 }
 
 #[tokio::test]
 async fn a_step_over_the_network_becomes_a_completion() {
     let server = server(STEP).await;
-    let completion = ask(&provider(&server, None), &request()).await.unwrap();
+    let completion = ask(&*provider(&server, None), &request()).await.unwrap();
     assert_eq!(completion.finish, FinishReason::ToolUse);
     assert_eq!(
         completion.usage,
@@ -55,12 +56,12 @@ async fn a_step_over_the_network_becomes_a_completion() {
 async fn the_next_request_carries_the_reasoning_the_call_and_its_output_in_that_order() {
     let server = server(STEP).await;
     let provider = provider(&server, None);
-    let answer = ask(&provider, &request()).await.unwrap().commit().unwrap();
+    let answer = ask(&*provider, &request()).await.unwrap().commit().unwrap();
     let mut req = request();
     req.messages.push(Arc::new(answer));
     let result = ContentBlock::tool_result("call_1", "noon", false);
     req.messages.push(Arc::new(Message::new(Role::User, vec![result])));
-    ask(&provider, &req).await.unwrap();
+    ask(&*provider, &req).await.unwrap();
     let sent = body(&sent(&server).await[1]);
     assert_eq!(
         sent["input"].as_array().unwrap()[1..],
@@ -79,8 +80,8 @@ async fn the_next_request_carries_the_reasoning_the_call_and_its_output_in_that_
 #[tokio::test]
 async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
     let server = server(STEP).await;
-    ask(&provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
-    ask(&provider(&server, None), &request()).await.unwrap();
+    ask(&*provider(&server, Some("sk-test-0123456789")), &request()).await.unwrap();
+    ask(&*provider(&server, None), &request()).await.unwrap();
     let sent = sent(&server).await;
     assert_eq!(sent[0].headers["authorization"], "Bearer sk-test-0123456789");
     assert!(!sent[1].headers.contains_key("authorization"));
@@ -89,13 +90,13 @@ async fn the_key_is_a_bearer_token_and_without_one_the_header_is_absent() {
 #[tokio::test]
 async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
     let server = server(STEP).await;
-    let provider = provider(&server, None);
-    ask(&provider, &request()).await.unwrap();
-    let plain = ResponsesOptions { without_obfuscation: true, ..ResponsesOptions::COMPATIBLE };
-    ask(&provider.with_options(plain), &request()).await.unwrap();
+    ask(&*provider(&server, None), &request()).await.unwrap();
+    let flagged = TargetOverrides { obfuscation_flag: Some(true), ..TargetOverrides::NONE };
+    ask(&*told(&server, None, flagged), &request()).await.unwrap();
     let sent = sent(&server).await;
-    assert_eq!(body(&sent[0]), wire::to_wire(&request(), ResponsesOptions::COMPATIBLE));
-    assert_eq!(body(&sent[1]), wire::to_wire(&request(), plain));
+    let cautious = target(Dialect::OpenaiResponses, None, "", "m");
+    assert_eq!(body(&sent[0]), wire::to_wire(&request(), cautious));
+    assert_eq!(body(&sent[1]), wire::to_wire(&request(), cautious.with(&flagged)));
     assert_eq!(
         (body(&sent[0]).get("stream_options"), &body(&sent[1])["stream_options"]),
         (None, &json!({"include_obfuscation": false}))
@@ -105,7 +106,7 @@ async fn the_body_is_exactly_the_wire_form_for_the_servers_options() {
 #[tokio::test]
 async fn an_answer_that_fails_on_the_way_says_how_long_to_wait() {
     let server = server(include_str!("fixtures/openai-responses/failed_for_now.sse")).await;
-    let error = ask(&provider(&server, None), &request()).await.unwrap_err();
+    let error = ask(&*provider(&server, None), &request()).await.unwrap_err();
     assert!(error.is_retryable());
     assert_eq!(error.retry_after().map(|wait| wait.as_millis()), Some(2_500));
 }
@@ -113,15 +114,7 @@ async fn an_answer_that_fails_on_the_way_says_how_long_to_wait() {
 #[tokio::test]
 async fn a_request_without_messages_is_refused_before_it_is_sent() {
     let server = server(STEP).await;
-    let refused = ask(&provider(&server, None), &ChatRequest::default()).await;
+    let refused = ask(&*provider(&server, None), &ChatRequest::default()).await;
     assert!(matches!(refused.err(), Some(LlmError::Transcript(IntegrityError::Empty))));
     assert_eq!(sent(&server).await.len(), 0);
-}
-
-#[test]
-fn a_provider_goes_by_the_name_it_was_configured_under() {
-    let key = || ApiKey::new("sk-test-0123456789").unwrap();
-    assert_eq!(OpenAiResponses::new(key()).name(), "openai-responses");
-    let provider: Arc<dyn Provider> = Arc::new(OpenAiResponses::new(key()).named("openai"));
-    assert_eq!(provider.name(), "openai");
 }

@@ -3,21 +3,15 @@
 
 use std::sync::Arc;
 
-use llm::providers::CallIdRule;
-use llm::providers::anthropic;
-use llm::providers::gemini::{
-    self,
-    options::{GeminiOptions, Signatures},
+use llm::capability::{
+    CacheHintKind, CallIdRule, Effort, Efforts, MaxTokensField, ReasoningReplay, ResultImages,
+    Signatures, SystemRole, TargetOverrides, ThinkingStyle, target,
 };
-use llm::providers::openai_chat::{
-    self,
-    options::{ChatOptions, ReasoningReplay},
-};
-use llm::providers::openai_responses::{self, options::ResponsesOptions};
+use llm::providers::{body, to_wire};
 use llm::schema::SchemaDialect;
 use llm::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, Tail, ToolSpec,
-    TranscriptChecker, validate_transcript,
+    CacheHint, ChatRequest, ContentBlock, Dialect, ImageData, Message, ProviderMeta, Role, Tail,
+    Target, ToolChoice, ToolSpec, TranscriptChecker, validate_transcript,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -136,87 +130,134 @@ fn dialogue() -> impl Strategy<Value = Vec<Arc<Message>>> {
     })
 }
 
+fn effort() -> impl Strategy<Value = Effort> {
+    use Effort::{High, Low, Max, Medium, Minimal, None, Xhigh};
+    prop::sample::select(vec![None, Minimal, Low, Medium, High, Xhigh, Max])
+}
+
+prop_compose! {
+    /// What a request says about itself besides its content.
+    fn wishes()(
+        max_tokens in 0..9_000_u32,
+        temperature in option::of(0.0..2.0_f32),
+        tool_choice in option::of(prop::sample::select(
+            vec![ToolChoice::Auto, ToolChoice::Required, ToolChoice::None],
+        )),
+        effort in option::of(effort()),
+        thinking_budget in option::of(0..40_000_u32),
+        cache in option::of(text().prop_map(|key| CacheHint { key })),
+    ) -> ChatRequest {
+        ChatRequest {
+            max_tokens, temperature, tool_choice, effort, thinking_budget, cache,
+            ..ChatRequest::default()
+        }
+    }
+}
+
 prop_compose! {
     fn request()(
         model in prop_oneof![Just("m".to_owned()), text()],
         system in option::of(text()),
         messages in vec(message(), 0..6),
         tools in vec((text(), value()), 0..3),
-        max_tokens in 0..9_000_u32,
-        temperature in option::of(0.0..2.0_f32),
+        wishes in wishes(),
     ) -> ChatRequest {
         let spec = |(description, input_schema)| {
             ToolSpec { name: "t".into(), description, input_schema }
         };
         let tools = tools.into_iter().map(spec).collect();
-        ChatRequest { model, system, messages, tools, max_tokens, temperature }
+        ChatRequest { model, system, messages, tools, ..wishes }
     }
 }
 
-/// What differs between servers, for the dialects that have options.
-#[derive(Debug, Clone, Copy)]
-struct Options {
-    chat: ChatOptions,
-    responses: ResponsesOptions,
-    gemini: GeminiOptions,
+prop_compose! {
+    /// A row with any value in the columns that change a message.
+    fn of_messages()(
+        reasoning_replay in prop::sample::select(vec![
+            ReasoningReplay::None, ReasoningReplay::AsReceived, ReasoningReplay::ReasoningContent,
+            ReasoningReplay::Reasoning, ReasoningReplay::ReasoningDetails,
+        ]),
+        empty_reasoning in any::<bool>(),
+        images in any::<bool>(),
+        max_image_bytes in prop::sample::select(vec![4, u32::MAX]),
+        result_images in prop::sample::select(vec![ResultImages::Inside, ResultImages::Beside]),
+        call_ids in prop::sample::select(vec![
+            CallIdRule::UpTo40, CallIdRule::UpTo64, CallIdRule::WordCharacters,
+            CallIdRule::NineAlphanumeric,
+        ]),
+        signatures in prop::sample::select(
+            vec![Signatures::Demanded, Signatures::Expected, Signatures::Unknown],
+        ),
+        calls_last in any::<bool>(),
+    ) -> TargetOverrides {
+        TargetOverrides {
+            reasoning_replay: Some(reasoning_replay),
+            empty_reasoning: Some(empty_reasoning),
+            images: Some(images),
+            max_image_bytes: Some(max_image_bytes),
+            result_images: Some(result_images),
+            call_ids: Some(call_ids),
+            signatures: Some(signatures),
+            calls_last: Some(calls_last),
+            ..TargetOverrides::NONE
+        }
+    }
 }
 
-fn options() -> impl Strategy<Value = Options> {
-    let responses = (any::<bool>(), any::<bool>()).prop_map(|(without_obfuscation, calls_last)| {
-        ResponsesOptions { without_obfuscation, calls_last }
-    });
-    (chat_options(), responses, gemini_options()).prop_map(|(chat, responses, gemini)| Options {
-        chat,
-        responses,
-        gemini,
-    })
+prop_compose! {
+    /// A row with any value in the columns that change the head of a request.
+    fn of_heads()(
+        is_original in any::<bool>(),
+        flags in any::<[bool; 4]>(),
+        developer in any::<bool>(),
+        thinking in prop::sample::select(vec![
+            ThinkingStyle::None, ThinkingStyle::Effort, ThinkingStyle::Reasoning,
+            ThinkingStyle::Toggle, ThinkingStyle::EnableThinking, ThinkingStyle::Adaptive,
+            ThinkingStyle::Budget, ThinkingStyle::Level,
+        ]),
+        efforts in vec(effort(), 0..4),
+        temperature in any::<bool>(),
+        cache_hint in prop::sample::select(vec![
+            CacheHintKind::None, CacheHintKind::PromptCacheKey, CacheHintKind::CacheControl,
+        ]),
+        tool_schema in prop::sample::select(
+            vec![SchemaDialect::Full, SchemaDialect::PlainRoot, SchemaDialect::Limited],
+        ),
+    ) -> TargetOverrides {
+        let [tool_choice_required, strict_field, usage_flag, obfuscation_flag] = flags;
+        let field = if is_original { MaxTokensField::MaxCompletionTokens } else { MaxTokensField::MaxTokens };
+        let role = if developer { SystemRole::Developer } else { SystemRole::System };
+        TargetOverrides {
+            max_tokens_field: Some(field),
+            system_role: Some(role),
+            tool_choice_required: Some(tool_choice_required),
+            strict_field: Some(strict_field),
+            usage_flag: Some(usage_flag),
+            obfuscation_flag: Some(obfuscation_flag),
+            thinking: Some(thinking),
+            efforts: Some(Efforts::of(&efforts)),
+            temperature: Some(temperature),
+            cache_hint: Some(cache_hint),
+            tool_schema: Some(tool_schema),
+            ..TargetOverrides::NONE
+        }
+    }
 }
 
-fn gemini_options() -> impl Strategy<Value = GeminiOptions> {
-    let schemas = prop_oneof![Just(SchemaDialect::Full), Just(SchemaDialect::Limited)];
-    let signatures = prop_oneof![
-        Just(Signatures::Demanded),
-        Just(Signatures::Expected),
-        Just(Signatures::Unknown)
-    ];
-    (schemas, signatures, any::<bool>()).prop_map(|(schemas, signatures, images_beside_results)| {
-        GeminiOptions { schemas, signatures, images_beside_results }
-    })
-}
-
-fn chat_options() -> impl Strategy<Value = ChatOptions> {
-    let reasoning = prop_oneof![
-        Just(ReasoningReplay::None),
-        Just(ReasoningReplay::AsReceived),
-        Just(ReasoningReplay::ReasoningContent),
-        Just(ReasoningReplay::Reasoning),
-        Just(ReasoningReplay::ReasoningDetails),
-    ];
-    let ids = prop_oneof![
-        Just(CallIdRule::UpTo40),
-        Just(CallIdRule::UpTo64),
-        Just(CallIdRule::WordCharacters),
-        Just(CallIdRule::NineAlphanumeric)
-    ];
-    (any::<bool>(), reasoning, ids).prop_map(|(legacy_max_tokens, reasoning, call_ids)| {
-        ChatOptions { legacy_max_tokens, reasoning, call_ids }
-    })
+/// Any row, which is any server.
+fn row() -> impl Strategy<Value = Target> {
+    let cautious = target(Dialect::OpenaiChat, None, "", "m");
+    (of_messages(), of_heads())
+        .prop_map(move |(messages, heads)| cautious.with(&messages).with(&heads))
 }
 
 /// The bytes say exactly what the value says, and waste no memory.
-fn check(req: &ChatRequest, options: Options) -> Result<(), TestCaseError> {
-    let body = anthropic::wire::body(req);
-    prop_assert_eq!(body.capacity(), body.len());
-    prop_assert_eq!(parse(&body), anthropic::wire::to_wire(req));
-    let body = openai_chat::wire::body(req, options.chat);
-    prop_assert_eq!(body.capacity(), body.len());
-    prop_assert_eq!(parse(&body), openai_chat::wire::to_wire(req, options.chat));
-    let body = openai_responses::wire::body(req, options.responses);
-    prop_assert_eq!(body.capacity(), body.len());
-    prop_assert_eq!(parse(&body), openai_responses::wire::to_wire(req, options.responses));
-    let body = gemini::wire::body(req, options.gemini);
-    prop_assert_eq!(body.capacity(), body.len());
-    prop_assert_eq!(parse(&body), gemini::wire::to_wire(req, options.gemini));
+fn check(req: &ChatRequest, row: Target) -> Result<(), TestCaseError> {
+    for dialect in Dialect::ALL {
+        let body = body(dialect, req, row);
+        prop_assert_eq!(body.capacity(), body.len());
+        prop_assert_eq!(parse(&body), to_wire(dialect, req, row), "{:?}", dialect);
+    }
     Ok(())
 }
 
@@ -229,12 +270,12 @@ proptest! {
     fn the_joined_body_is_the_request_also_after_the_transcript_grew(
         mut req in request(),
         more in vec(message(), 0..4),
-        options in options(),
+        row in row(),
     ) {
-        check(&req, options)?;
+        check(&req, row)?;
         for message in more {
             req.messages.push(message);
-            check(&req, options)?;
+            check(&req, row)?;
         }
     }
 
@@ -243,38 +284,38 @@ proptest! {
         mut req in request(),
         at in any::<prop::sample::Index>(),
         extra in block(),
-        options in options(),
+        row in row(),
     ) {
-        check(&req, options)?;
+        check(&req, row)?;
         if !req.messages.is_empty() {
             let at = at.index(req.messages.len());
             Arc::make_mut(&mut req.messages[at]).content_mut().push(extra);
         }
-        check(&req, options)?;
+        check(&req, row)?;
     }
 
     #[test]
-    fn no_message_is_sent_empty(req in request(), options in options()) {
-        let sent = anthropic::wire::to_wire(&req);
+    fn no_message_is_sent_empty(req in request(), row in row()) {
+        let sent = to_wire(Dialect::Anthropic, &req, row);
         let messages = sent["messages"].as_array().expect("a list");
         prop_assert_eq!(messages.len(), req.messages.len());
         for message in messages {
             prop_assert!(message["content"].as_array().is_some_and(|blocks| !blocks.is_empty()));
         }
-        let sent = openai_chat::wire::to_wire(&req, options.chat);
+        let sent = to_wire(Dialect::OpenaiChat, &req, row);
         for message in sent["messages"].as_array().expect("a list") {
             let calls = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
             prop_assert!(calls || !message["content"].is_null());
         }
         for message in &req.messages {
             let one = ChatRequest { messages: vec![Arc::clone(message)], ..ChatRequest::default() };
-            let items = openai_responses::wire::to_wire(&one, options.responses)["input"].take();
+            let items = to_wire(Dialect::OpenaiResponses, &one, row)["input"].take();
             let items = items.as_array().expect("a list");
             prop_assert!(!items.is_empty());
             let silent = |item: &Value| item["content"].as_array().is_some_and(Vec::is_empty);
             prop_assert!(!items.iter().any(silent), "{:?}", items);
         }
-        let sent = gemini::wire::to_wire(&req, options.gemini);
+        let sent = to_wire(Dialect::Gemini, &req, row);
         let contents = sent["contents"].as_array().expect("a list");
         prop_assert_eq!(contents.len(), req.messages.len());
         for content in contents {
@@ -285,11 +326,11 @@ proptest! {
     #[test]
     fn sealed_reasoning_is_followed_by_something_and_no_message_is_sent_twice(
         req in request(),
-        options in options(),
+        row in row(),
     ) {
         for message in &req.messages {
             let one = ChatRequest { messages: vec![Arc::clone(message)], ..ChatRequest::default() };
-            let items = openai_responses::wire::to_wire(&one, options.responses)["input"].take();
+            let items = to_wire(Dialect::OpenaiResponses, &one, row)["input"].take();
             let items = items.as_array().expect("a list");
             // An opaque item of the same look is sent as it came, whatever it is.
             let opaque = message.content().iter().any(|block| block.kind() == "opaque");
@@ -304,7 +345,7 @@ proptest! {
     #[test]
     fn a_call_and_its_result_keep_one_id_and_two_calls_keep_two(
         ids in proptest::collection::hash_set(id(), 1..5),
-        options in options(),
+        row in row(),
     ) {
         let ids = Vec::from_iter(ids);
         let calls = ids.iter().map(|id| ContentBlock::ToolCall {
@@ -320,18 +361,18 @@ proptest! {
             list.as_array().expect("a list").iter().map(|item| item[field].clone()).collect()
         };
 
-        let sent = anthropic::wire::to_wire(&req);
+        let sent = to_wire(Dialect::Anthropic, &req, row);
         let called = ids_at(&sent["messages"][0]["content"], "id");
         prop_assert_eq!(&called, &ids_at(&sent["messages"][1]["content"], "tool_use_id"));
         prop_assert_eq!(distinct(&called), ids.len());
 
-        let sent = openai_chat::wire::to_wire(&req, options.chat);
+        let sent = to_wire(Dialect::OpenaiChat, &req, row);
         let called = ids_at(&sent["messages"][0]["tool_calls"], "id");
         let answers = Value::from(sent["messages"].as_array().expect("a list")[1..].to_vec());
         prop_assert_eq!(&called, &ids_at(&answers, "tool_call_id"));
         prop_assert_eq!(distinct(&called), ids.len());
 
-        let sent = openai_responses::wire::to_wire(&req, options.responses);
+        let sent = to_wire(Dialect::OpenaiResponses, &req, row);
         let (called, answered) = sent["input"].as_array().expect("a list").split_at(ids.len());
         let called = ids_at(&Value::from(called.to_vec()), "call_id");
         prop_assert_eq!(&called, &ids_at(&Value::from(answered.to_vec()), "call_id"));
@@ -342,7 +383,7 @@ proptest! {
     fn results_stand_in_the_order_of_their_calls_and_under_their_names(
         ids in proptest::collection::hash_set(id(), 1..5),
         results in any::<prop::sample::Index>(),
-        options in options(),
+        row in row(),
     ) {
         let ids = Vec::from_iter(ids);
         let calls = ids.iter().enumerate().map(|(number, id)| ContentBlock::ToolCall {
@@ -356,7 +397,7 @@ proptest! {
             Arc::new(Message::new(Role::User, answers)),
         ];
         let req = ChatRequest { messages, ..ChatRequest::default() };
-        let sent = gemini::wire::to_wire(&req, options.gemini);
+        let sent = to_wire(Dialect::Gemini, &req, row);
         for (number, id) in ids.iter().enumerate() {
             let name = format!("t{number}");
             let response = &sent["contents"][1]["parts"][number]["functionResponse"];

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use llm::error::ErrorAnswer;
-use llm::providers::anthropic::Anthropic;
+use llm::providers::{Connection, connect};
 use llm::testing::{Answer, ScriptedProvider, script};
 use llm::{
-    ApiKey, ChatRequest, Completion, EventStream, FinishReason, GaveUp, LlmError, Message, Phase,
-    Provider, Retry, RetryPolicy, StreamEvent, Usage, collect,
+    ApiKey, ChatRequest, Completion, Dialect, EventStream, FinishReason, GaveUp, LlmError, Message,
+    Phase, Provider, Retry, RetryPolicy, StreamEvent, Usage, collect,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -290,7 +290,8 @@ async fn two_overloads_and_then_an_answer_make_an_answer() {
         .await;
     Mock::given(method("POST")).respond_with(mock::stream(PONG)).mount(&server).await;
     let key = ApiKey::new("sk-test-0123456789abcdef0123").unwrap();
-    let provider = Arc::new(Anthropic::with_base_url(key, &server.uri()).unwrap());
+    let connection = Connection::new(Dialect::Anthropic, server.uri());
+    let provider = connect(Connection { key: Some(key), ..connection }).unwrap();
     let tiny = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
     let completion = mock::ask(&Retry::new(provider, tiny), &request()).await.unwrap();
     assert_eq!(completion.commit().unwrap().text(), "pong");

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::agent::ModelRef;
-use llm::providers::anthropic::{self, Anthropic};
-use llm::providers::openai_chat::{self, OpenAiChat};
-use llm::{ApiKey, LlmError, Provider, Retry, RetryPolicy};
+use llm::providers::{Connection, connect, openai_chat};
+use llm::{ApiKey, Dialect, LlmError, Provider, Retry, RetryPolicy, TargetFor, capability};
 
 use super::StartError;
 
@@ -124,7 +123,7 @@ impl Models {
 
     async fn first_local_model(&self) -> Result<String, String> {
         let base = self.ollama_base();
-        let listed = OpenAiChat::list_models(None, &base, PROBE).await;
+        let listed = openai_chat::list_models(None, &base, PROBE).await;
         let shown = host_and_port(&base);
         let models = listed.map_err(|error| format!("Ollama at {shown}: {error}"))?;
         models.into_iter().next().ok_or_else(|| format!("Ollama at {shown} lists no model"))
@@ -133,45 +132,58 @@ impl Models {
     fn build(&self, kind: Kind, id: &str) -> Result<Resolved, StartError> {
         let label = format!("{}:{id}", kind.name());
         let max_tokens = kind.max_tokens(id);
-        let provider: Arc<dyn Provider> = match kind {
-            Kind::Anthropic => Arc::new(self.anthropic()?),
-            Kind::OpenAi | Kind::OpenAiChat => Arc::new(self.openai(kind)?),
-            Kind::Ollama => Arc::new(self.ollama()?),
+        let provider = match kind {
+            Kind::Anthropic => self.anthropic()?,
+            Kind::OpenAi | Kind::OpenAiChat => self.openai(kind)?,
+            Kind::Ollama => self.ollama()?,
         };
         let provider = Arc::new(Retry::new(provider, RetryPolicy::default()));
         Ok(Resolved { provider, model: ModelRef { label, id: id.to_owned(), max_tokens } })
     }
 
-    fn anthropic(&self) -> Result<Anthropic, StartError> {
+    fn anthropic(&self) -> Result<Arc<dyn Provider>, StartError> {
         let var = "ANTHROPIC_API_KEY";
         let key =
             key(var, &self.env.anthropic_api_key)?.ok_or_else(missing(var, Kind::Anthropic))?;
-        let base = self.env.anthropic_base_url.as_deref();
-        Anthropic::with_base_url(key, base.unwrap_or(anthropic::BASE_URL))
-            .map_err(wrong("ANTHROPIC_BASE_URL"))
+        let base = self.env.anthropic_base_url.as_deref().unwrap_or(address(Kind::Anthropic));
+        let connection = Connection { key: Some(key), ..Connection::new(Dialect::Anthropic, base) };
+        connect(connection).map_err(wrong("ANTHROPIC_BASE_URL"))
     }
 
-    fn openai(&self, kind: Kind) -> Result<OpenAiChat, StartError> {
+    fn openai(&self, kind: Kind) -> Result<Arc<dyn Provider>, StartError> {
         let var = "OPENAI_API_KEY";
         let key = key(var, &self.env.openai_api_key)?;
         let base = match (&key, self.env.openai_base_url.as_deref()) {
             // A server of one's own may need no key.
             (_, Some(base)) => base,
-            (Some(_), None) => openai_chat::BASE_URL,
+            (Some(_), None) => address(kind),
             (None, None) => return Err(missing(var, kind)()),
         };
-        let provider = OpenAiChat::with_base_url(key, base).map_err(wrong("OPENAI_BASE_URL"))?;
-        Ok(provider.named(kind.name()))
+        let name = kind.name().to_owned();
+        let connection = Connection { name, key, ..Connection::new(Dialect::OpenaiChat, base) };
+        connect(connection).map_err(wrong("OPENAI_BASE_URL"))
     }
 
-    fn ollama(&self) -> Result<OpenAiChat, StartError> {
-        let provider = OpenAiChat::with_base_url(None, &self.ollama_base());
-        Ok(provider.map_err(wrong("OLLAMA_HOST"))?.named(Kind::Ollama.name()))
+    fn ollama(&self) -> Result<Arc<dyn Provider>, StartError> {
+        let (name, base) = (Kind::Ollama.name(), self.ollama_base());
+        let target = TargetFor::new(Dialect::OpenaiChat, Some(name), &base);
+        let connection = Connection {
+            name: name.to_owned(),
+            target,
+            ..Connection::new(Dialect::OpenaiChat, base)
+        };
+        connect(connection).map_err(wrong("OLLAMA_HOST"))
     }
 
     fn ollama_base(&self) -> String {
         ollama_base(self.env.ollama_host.as_deref().unwrap_or("127.0.0.1"))
     }
+}
+
+/// Where the service itself answers.
+fn address(kind: Kind) -> &'static str {
+    let preset = capability::preset(kind.name()).expect("a built-in provider is a preset");
+    preset.base_url.expect("the preset of a service has its address")
 }
 
 fn key(var: &'static str, text: &Option<String>) -> Result<Option<ApiKey>, StartError> {

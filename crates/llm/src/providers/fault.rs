@@ -8,6 +8,19 @@ use serde_json::Value;
 
 use crate::error::LlmError;
 use crate::error::body::ErrorBody;
+use crate::sse::SseFrame;
+
+/// The JSON of an event; nothing for the words and marks that gateways put between them.
+///
+/// # Errors
+/// The error that an event of that name reports.
+pub(super) fn document<'a>(frame: &SseFrame<'a>) -> Result<Option<&'a str>, LlmError> {
+    if frame.event == Some("error") {
+        return Err(from_json(frame.data));
+    }
+    let data = frame.data.trim();
+    Ok(data.starts_with('{').then_some(data))
+}
 
 /// The error of an event or a body that holds one, whatever its envelope.
 pub(super) fn from_json(json: &str) -> LlmError {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
-use crate::types::ImageData;
+use crate::capability::{CacheHintKind, CallIdRule, Target};
+use crate::types::{ChatRequest, ImageData, ToolChoice};
 
 /// Stands in a message of which nothing is left on this wire (reasoning of another provider, blank
 /// text). An empty message is refused everywhere; leaving the message out would put two messages of
@@ -69,6 +70,22 @@ pub(crate) fn temperature(told: Option<f32>) -> Option<Number> {
     told?.to_string().parse().ok().and_then(Number::from_f64)
 }
 
+/// The key under which requests with the same beginning are kept together, for a target that asks for
+/// one.
+pub(crate) fn cache_key(req: &ChatRequest, target: Target) -> Option<&str> {
+    let hint = req.cache.as_ref()?;
+    (target.cache_hint == CacheHintKind::PromptCacheKey).then_some(hint.key.as_str())
+}
+
+/// The choice of tools in the words that several dialects share. A call is not demanded where the
+/// target refuses that: the model is left to choose.
+pub(crate) fn tool_choice(req: &ChatRequest, target: Target) -> Option<ToolChoice> {
+    req.tool_choice.map(|choice| match choice {
+        ToolChoice::Required if !target.tool_choice_required => ToolChoice::Auto,
+        choice => choice,
+    })
+}
+
 /// A call's arguments as the object that every server wants.
 ///
 /// Text that never became JSON goes back inside an object: servers parse the arguments of earlier
@@ -91,20 +108,6 @@ pub(crate) fn result_text(content: &str, is_error: bool) -> Cow<'_, str> {
         true => Cow::Owned(format!("ERROR: {content}")),
         false => Cow::Borrowed(content),
     }
-}
-
-/// Which call ids a server accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CallIdRule {
-    /// Any text of at most 40 characters, the limit of the original Chat Completions service.
-    #[default]
-    UpTo40,
-    /// Any text of at most 64 characters, the limit of the Responses service.
-    UpTo64,
-    /// Letters, digits, `_` and `-`.
-    WordCharacters,
-    /// Exactly nine letters or digits.
-    NineAlphanumeric,
 }
 
 impl CallIdRule {

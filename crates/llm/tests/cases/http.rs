@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use llm::providers::anthropic::Anthropic;
-use llm::providers::gemini::Gemini;
-use llm::providers::{openai_chat::OpenAiChat, openai_responses::OpenAiResponses};
-use llm::{ApiKey, ChatRequest, GaveUp, LlmError, Message, Provider, Retry, RetryPolicy, collect};
+use llm::providers::{Connection, connect};
+use llm::{
+    ApiKey, ChatRequest, Dialect, GaveUp, LlmError, Message, Provider, Retry, RetryPolicy, collect,
+};
 use serde_json::{Value, json};
 
 use crate::server::{Server, Step};
@@ -35,24 +35,19 @@ pub(crate) fn run(folder: &Path) -> Report {
 
 async fn drive(case: &Value) -> Result<(), String> {
     only_fields("the case", case, TOP)?;
-    let makers: [&Make; 4] = [
-        &|url| Ok(Arc::new(OpenAiChat::with_base_url(Some(key()), url)?)),
-        &|url| Ok(Arc::new(Anthropic::with_base_url(key(), url)?)),
-        &|url| Ok(Arc::new(OpenAiResponses::with_base_url(Some(key()), url)?)),
-        &|url| Ok(Arc::new(Gemini::with_base_url(key(), url)?)),
-    ];
-    for make in makers {
-        check(case, make).await?;
+    for dialect in Dialect::ALL {
+        check(case, &|url| make(dialect, url)).await?;
     }
     Ok(())
 }
 
-fn key() -> ApiKey {
-    ApiKey::new(KEY).expect("a usable key")
+fn make(dialect: Dialect, url: &str) -> Result<Arc<dyn Provider>, LlmError> {
+    let key = Some(ApiKey::new(KEY)?);
+    connect(Connection { key, ..Connection::new(dialect, url) })
 }
 
 /// Makes a provider for a server at this address.
-type Make = dyn Fn(&str) -> Result<Arc<dyn Provider>, LlmError>;
+type Make<'a> = dyn Fn(&str) -> Result<Arc<dyn Provider>, LlmError> + 'a;
 
 async fn ask(provider: &dyn Provider) -> Result<(), LlmError> {
     let req = ChatRequest {
@@ -72,7 +67,7 @@ struct Outcome {
     retried: Option<LlmError>,
 }
 
-async fn check(case: &Value, make: &Make) -> Result<(), String> {
+async fn check(case: &Value, make: &Make<'_>) -> Result<(), String> {
     let other = Server::start(&[]).await;
     let answer = answer(case, &other.url())?;
     let steps: &[Step<'_>] = &[Step::Raw(&answer), Step::Close];

@@ -10,7 +10,7 @@ use llm::sse::{SseDecoder, SseEvent};
 use llm::{Completion, ContentBlock, FinishReason, LlmError, Message, Usage};
 use serde_json::{Value, json};
 
-use crate::decoding::{Cut, Dialect, decode};
+use crate::decoding::{Cut, Dialect, decode, named};
 use crate::support::{Report, entries, only_fields, read_json};
 use replay::check_replay;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(folder: &Path) -> Report {
             }
         };
         let dialect = case["dialect"].as_str().unwrap_or_default();
-        let answer = match Dialect::named(dialect) {
+        let answer = match named(dialect) {
             Some(dialect) => Kind::Dialect(dialect),
             None if dialect == "sse" => Kind::Events,
             None => {

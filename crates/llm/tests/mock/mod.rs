@@ -3,7 +3,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test target uses its part of this module")]
 #![allow(clippy::unwrap_used, reason = "a test fails where it panics")]
 
-use llm::{ChatRequest, Completion, LlmError, Provider, collect};
+use std::sync::Arc;
+
+use llm::providers::{Connection, connect};
+use llm::{ApiKey, ChatRequest, Completion, Dialect, LlmError, Provider, TargetOverrides, collect};
 use serde_json::Value;
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
@@ -18,6 +21,19 @@ pub async fn server(at: &str, answer: ResponseTemplate) -> MockServer {
 /// A successful answer.
 pub fn stream(body: &str) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(body, "text/event-stream")
+}
+
+/// A server of this dialect at `base_url`, of which nothing is known but what `told` says.
+pub fn provider(
+    dialect: Dialect,
+    base_url: String,
+    key: Option<&str>,
+    told: TargetOverrides,
+) -> Arc<dyn Provider> {
+    let mut connection = Connection::new(dialect, base_url);
+    connection.key = key.map(|key| ApiKey::new(key).unwrap());
+    connection.target = connection.target.with(&told);
+    connect(connection).unwrap()
 }
 
 /// Asks and reads the answer to its end.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test target uses its part of this module")]
 
+pub use llm::Dialect;
 use llm::providers::anthropic::decode::StreamState;
 use llm::providers::gemini::decode::GeminiStreamState;
 use llm::providers::openai_chat::decode::ChatStreamState;
@@ -9,41 +10,20 @@ use llm::providers::openai_responses::decode::ResponsesStreamState;
 use llm::sse::{SseDecoder, SseFrame};
 use llm::{Completion, ContentBlock, IdSource, LlmError, MessageBuilder, StreamEvent, Usage};
 
-/// A wire dialect with a decoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// Anthropic Messages.
-    Anthropic,
-    /// Chat Completions.
-    OpenAiChat,
-    /// Responses.
-    OpenAiResponses,
-    /// Gemini generateContent.
-    Gemini,
-}
-
 /// The model that is asked in every test.
 pub const MODEL: &str = "m";
 
-impl Dialect {
-    /// By the name that fixture folders and cases use.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "anthropic" => Some(Self::Anthropic),
-            "openai-chat" => Some(Self::OpenAiChat),
-            "openai-responses" => Some(Self::OpenAiResponses),
-            "gemini" => Some(Self::Gemini),
-            _ => None,
-        }
-    }
+/// A dialect by the name that fixture folders and cases use.
+pub fn named(name: &str) -> Option<Dialect> {
+    Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
+}
 
-    fn decoder(self, ids: IdSource) -> Box<dyn Decoder> {
-        match self {
-            Self::Anthropic => Box::new(StreamState::new(ids)),
-            Self::OpenAiChat => Box::new(ChatStreamState::new(ids)),
-            Self::OpenAiResponses => Box::new(ResponsesStreamState::new(ids)),
-            Self::Gemini => Box::new(GeminiStreamState::new(ids).of_model(MODEL)),
-        }
+fn decoder(dialect: Dialect, ids: IdSource) -> Box<dyn Decoder> {
+    match dialect {
+        Dialect::Anthropic => Box::new(StreamState::new(ids)),
+        Dialect::OpenaiChat => Box::new(ChatStreamState::new(ids)),
+        Dialect::OpenaiResponses => Box::new(ResponsesStreamState::new(ids)),
+        Dialect::Gemini => Box::new(GeminiStreamState::new(ids).of_model(MODEL)),
     }
 }
 
@@ -141,7 +121,7 @@ pub fn decode(dialect: Dialect, body: &[u8], cut: Cut) -> Decoded {
         made += 1;
         format!("made_{}", made - 1)
     });
-    let mut decoder = dialect.decoder(ids);
+    let mut decoder = decoder(dialect, ids);
     let mut sse = SseDecoder::default();
     let mut events = Vec::new();
     let mut end = cut

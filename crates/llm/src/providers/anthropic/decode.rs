@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::capability::Dialect;
 use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
@@ -23,7 +24,7 @@ use crate::stream::{FinishReason, StreamEvent, Usage};
 use crate::types::ProviderMeta;
 
 /// The name of this wire dialect in [`ProviderMeta::provider`].
-pub const DIALECT: &str = "anthropic";
+pub const DIALECT: &str = Dialect::Anthropic.name();
 
 /// One event, with the fields of all kinds. Reading them in one pass borrows the text; an enum
 /// tagged by `type` would buffer every event first. Large parts are boxed: passing them by value
@@ -183,15 +184,9 @@ impl StreamState {
         if self.finished {
             return Ok(());
         }
-        if frame.event == Some("error") {
-            return Err(fault::from_json(frame.data));
-        }
-        // Gateways add markers that are no JSON, such as OpenRouter's `[DONE]`.
-        if !frame.data.trim_start().starts_with('{') {
-            return Ok(());
-        }
+        let Some(data) = fault::document(&frame)? else { return Ok(()) };
         let mut mended = String::new();
-        let (event, json) = read_event(frame.data, &mut mended)?;
+        let (event, json) = read_event(data, &mut mended)?;
         self.apply(event, json, out)
     }
 

@@ -1,7 +1,8 @@
 //! Chat request → the body of a Messages call.
 //!
 //! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on nothing but its message.
+//! message remembers. A piece depends on its message and on the target. The mark that ends a cached
+//! beginning is no part of it: the mark moves with every step, and what it leaves must stay as it is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,10 +11,13 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
-use crate::providers::pieces::{self, CallIdRule, NOTHING_TO_SHOW};
-use crate::providers::tools;
-use crate::schema::SchemaDialect;
-use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, WireKey};
+use crate::capability::{CacheHintKind, Effort, ReasoningReplay, Target, ThinkingStyle};
+use crate::providers::pieces::{self, NOTHING_TO_SHOW};
+use crate::providers::thinking::{self, Depth, LEAST_BUDGET};
+use crate::providers::{images, tools};
+use crate::types::{
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
+};
 
 /// Sent when a request names no limit: the protocol demands one, and every model takes this.
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
@@ -22,19 +26,70 @@ const DEFAULT_MAX_TOKENS: u32 = 4_096;
 const SILENT_FAILURE: &str = "(the tool failed without a message)";
 
 /// The whole request as one value.
-pub fn to_wire(req: &ChatRequest) -> Value {
-    let mut body = pieces::to_value(&Head::of(req));
-    body["messages"] =
-        req.messages.iter().map(|message| pieces::to_value(&wire(message))).collect();
+pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
+    let mut body = pieces::to_value(&Head::of(req, target));
+    let mut messages: Vec<Value> = req
+        .messages
+        .iter()
+        .map(|message| pieces::to_value(&wire(&placed(message, target), target)))
+        .collect();
+    let marked = req.messages.last().filter(|last| is_marked(req, last, target));
+    let blocks = marked.and(messages.last_mut()).and_then(|last| last["content"].as_array_mut());
+    if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
+        block["cache_control"] = pieces::to_value(&MARK);
+    }
+    body["messages"] = messages.into();
     body
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest) -> Vec<u8> {
-    let key = WireKey { dialect: DIALECT, options: 0 };
-    let piece =
-        |message: &Arc<Message>| message.wire_bytes(key, |message| pieces::to_json(&wire(message)));
-    pieces::join_body(&Head::of(req), "messages", req.messages.iter().map(piece))
+pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
+    let key = WireKey { dialect: DIALECT, options: target.message_key() };
+    let last = req.messages.len().wrapping_sub(1);
+    let piece = |(at, message): (usize, &Arc<Message>)| {
+        let bytes = message
+            .wire_bytes(key, |message| pieces::to_json(&wire(&placed(message, target), target)));
+        if at == last && is_marked(req, message, target) { with_mark(&bytes) } else { bytes }
+    };
+    let pieces = req.messages.iter().enumerate().map(piece);
+    pieces::join_body(&Head::of(req, target), "messages", pieces)
+}
+
+/// The message with its pictures where the target takes them.
+fn placed<'a>(message: &'a Message, target: Target) -> Cow<'a, Message> {
+    images::placed(message, target, |id| target.call_ids.map(id).into_owned())
+}
+
+/// The sign that what stands before it, tools and system included, is worth keeping.
+#[derive(Serialize, Clone, Copy)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const MARK: CacheControl = CacheControl { r#type: "ephemeral" };
+
+fn wants_marks(req: &ChatRequest, target: Target) -> bool {
+    req.cache.is_some() && target.cache_hint == CacheHintKind::CacheControl
+}
+
+/// Whether the last block of the last message carries the mark. One that only the server understands
+/// goes back as it came.
+fn is_marked(req: &ChatRequest, last: &Message, target: Target) -> bool {
+    let ends_ours = || {
+        let placed = placed(last, target);
+        let message = wire(&placed, target);
+        !matches!(message.content.last(), None | Some(Block::Verbatim(_)))
+    };
+    wants_marks(req, target) && ends_ours()
+}
+
+/// The bytes of a message with the mark on its last block, whose end is known: `}]}`.
+fn with_mark(bytes: &[u8]) -> Arc<[u8]> {
+    const END: &[u8] = b"}]}";
+    let mark = [b",\"cache_control\":".to_vec(), pieces::to_json(&MARK)].concat();
+    debug_assert!(bytes.ends_with(END), "a message ends with its last block");
+    let (block, end) = bytes.split_at(bytes.len() - END.len());
+    [block, &mark, end].concat().into()
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -46,24 +101,112 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<&'a str>,
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<System<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+}
+
+#[derive(Serialize, Clone, Copy, PartialEq, Eq)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Disabled,
+    Adaptive,
+    Enabled { budget_tokens: u32 },
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: Effort,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum System<'a> {
+    Text(&'a str),
+    Marked([Marked<'a>; 1]),
+}
+
+#[derive(Serialize)]
+struct Marked<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Choice {
+    Auto,
+    Any,
+    None,
 }
 
 impl<'a> Head<'a> {
-    fn of(req: &'a ChatRequest) -> Self {
-        let tools = tools::offered(req, SchemaDialect::PlainRoot).map(|(tool, input_schema)| {
-            Tool { name: &tool.name, description: &tool.description, input_schema }
+    fn of(req: &'a ChatRequest, target: Target) -> Self {
+        let tools = tools::offered(req, target.tool_schema).map(|(tool, input_schema)| Tool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema,
         });
+        let tools: Vec<Tool<'_>> = tools.collect();
+        let max_tokens = if req.max_tokens == 0 { DEFAULT_MAX_TOKENS } else { req.max_tokens };
+        let depth = thinking::depth(req, target);
+        let thinking = depth.and_then(|depth| asked(depth, target, max_tokens));
+        let is_thinking = thinking.is_some_and(|thinking| thinking != Thinking::Disabled);
+        let effort = depth.filter(|_| is_thinking).and_then(|depth| depth.effort);
+        let system = req.system.as_deref().filter(|system| !is_blank(system));
+        let marked = |text| System::Marked([Marked { r#type: "text", text, cache_control: MARK }]);
         Self {
             model: &req.model,
-            max_tokens: if req.max_tokens == 0 { DEFAULT_MAX_TOKENS } else { req.max_tokens },
+            max_tokens,
             stream: true,
-            temperature: pieces::temperature(req.temperature),
-            system: req.system.as_deref().filter(|system| !is_blank(system)),
-            tools: tools.collect(),
+            temperature: pieces::temperature(req.temperature)
+                .filter(|_| target.temperature && !is_thinking),
+            thinking,
+            output_config: effort.map(|effort| OutputConfig { effort }),
+            system: system.map(if wants_marks(req, target) { marked } else { System::Text }),
+            tool_choice: req
+                .tool_choice
+                .filter(|_| !tools.is_empty())
+                .map(|choice| tool_choice(choice, target, thinking)),
+            tools,
         }
+    }
+}
+
+/// What the target is told about thinking; nothing where the answer leaves no room for it.
+fn asked(depth: Depth, target: Target, max_tokens: u32) -> Option<Thinking> {
+    match target.thinking {
+        ThinkingStyle::Adaptive | ThinkingStyle::Budget if depth.off => Some(Thinking::Disabled),
+        ThinkingStyle::Adaptive => Some(Thinking::Adaptive),
+        ThinkingStyle::Budget => {
+            // The limit covers both, and half of it stays for the answer unless someone counted.
+            let most = if depth.is_budget { max_tokens - 1 } else { max_tokens / 2 };
+            let budget_tokens = depth.budget.max(LEAST_BUDGET).min(most);
+            (budget_tokens >= LEAST_BUDGET).then_some(Thinking::Enabled { budget_tokens })
+        }
+        ThinkingStyle::None
+        | ThinkingStyle::Effort
+        | ThinkingStyle::Reasoning
+        | ThinkingStyle::Toggle
+        | ThinkingStyle::EnableThinking
+        | ThinkingStyle::Level => None,
+    }
+}
+
+/// A call cannot be demanded of a model that thinks within a budget.
+fn tool_choice(choice: ToolChoice, target: Target, thinking: Option<Thinking>) -> Choice {
+    let in_budget = matches!(thinking, Some(Thinking::Enabled { .. }));
+    match choice {
+        ToolChoice::Required if target.tool_choice_required && !in_budget => Choice::Any,
+        ToolChoice::Required | ToolChoice::Auto => Choice::Auto,
+        ToolChoice::None => Choice::None,
     }
 }
 
@@ -129,10 +272,10 @@ struct Source<'a> {
     data: &'a str,
 }
 
-fn wire(message: &Message) -> WireMessage<'_> {
+fn wire(message: &Message, target: Target) -> WireMessage<'_> {
     let (role, mut content) = match message.role() {
-        Role::User => ("user", user_blocks(message)),
-        Role::Assistant => ("assistant", assistant_blocks(message)),
+        Role::User => ("user", user_blocks(message, target)),
+        Role::Assistant => ("assistant", assistant_blocks(message, target)),
     };
     if content.is_empty() {
         content.extend(text_block(NOTHING_TO_SHOW));
@@ -141,11 +284,11 @@ fn wire(message: &Message) -> WireMessage<'_> {
 }
 
 /// Results first: a call must be answered before anything else is said.
-fn user_blocks(message: &Message) -> Vec<Block<'_>> {
+fn user_blocks(message: &Message, target: Target) -> Vec<Block<'_>> {
     let results = message.content().iter().filter_map(|block| match block {
         ContentBlock::ToolResult { call_id, content, is_error, images } => {
             Some(Block::ToolResult {
-                tool_use_id: CallIdRule::WordCharacters.map(call_id),
+                tool_use_id: target.call_ids.map(call_id),
                 content: result_content(content, *is_error, images),
                 is_error: *is_error,
             })
@@ -177,8 +320,9 @@ fn result_content<'a>(
     ResultContent::Blocks(text.into_iter().chain(images.iter().map(image)).collect())
 }
 
-fn assistant_blocks(message: &Message) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block<'_>> = message.content().iter().filter_map(assistant_block).collect();
+fn assistant_blocks(message: &Message, target: Target) -> Vec<Block<'_>> {
+    let blocks = message.content().iter().filter_map(|block| assistant_block(block, target));
+    let mut blocks: Vec<Block<'_>> = blocks.collect();
     // The server refuses a message that ends with reasoning: an answer that was cut off inside it.
     while let Some(Block::Thinking { .. } | Block::RedactedThinking { .. }) = blocks.last() {
         blocks.pop();
@@ -190,15 +334,16 @@ fn assistant_blocks(message: &Message) -> Vec<Block<'_>> {
     blocks
 }
 
-fn assistant_block(block: &ContentBlock) -> Option<Block<'_>> {
+fn assistant_block(block: &ContentBlock, target: Target) -> Option<Block<'_>> {
     match block {
         ContentBlock::Text { text, meta } if !is_blank(text) => {
             Some(Block::Text { text, citations: citations(meta.as_ref()) })
         }
         ContentBlock::Text { .. } => None,
+        ContentBlock::Reasoning { .. } if target.reasoning_replay == ReasoningReplay::None => None,
         ContentBlock::Reasoning { text, meta } => reasoning(text, meta.as_ref()?),
         ContentBlock::ToolCall { id, name, arguments, .. } => Some(Block::ToolUse {
-            id: CallIdRule::WordCharacters.map(id),
+            id: target.call_ids.map(id),
             name,
             input: pieces::arguments(arguments),
         }),
@@ -246,176 +391,4 @@ fn image(image: &ImageData) -> Block<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::types::ToolSpec;
-
-    fn meta(provider: &str, data: Value) -> Option<ProviderMeta> {
-        Some(ProviderMeta { provider: provider.into(), data })
-    }
-
-    fn call(id: &str, arguments: Value) -> ContentBlock {
-        ContentBlock::ToolCall { id: id.into(), name: "ls".into(), arguments, meta: None }
-    }
-
-    fn content(role: Role, blocks: Vec<ContentBlock>) -> Value {
-        pieces::to_value(&wire(&Message::new(role, blocks)))["content"].clone()
-    }
-
-    #[test]
-    fn a_request_keeps_its_own_reasoning_and_drops_a_foreign_one() {
-        let thinking = json!({"type": "thinking", "signature": "c2ln"});
-        let redacted = json!({"type": "redacted_thinking", "data": "ZW5j"});
-        let foreign = json!({"type": "reasoning", "id": "rs_1"});
-        let reasoning = |text: &str, meta| ContentBlock::Reasoning { text: text.into(), meta };
-        let req = ChatRequest {
-            model: "claude-sonnet-5".into(),
-            system: Some("Be brief.".into()),
-            messages: vec![
-                Arc::new(Message::user_text("What is here?")),
-                Arc::new(Message::new(
-                    Role::Assistant,
-                    vec![
-                        reasoning("Let me look.", meta(DIALECT, thinking)),
-                        reasoning("", meta(DIALECT, redacted)),
-                        reasoning("other", meta("openai-responses", foreign)),
-                        reasoning("unsigned", None),
-                        ContentBlock::text("I look."),
-                        call("toolu_1", json!({"path": "."})),
-                    ],
-                )),
-                Arc::new(Message::new(
-                    Role::User,
-                    vec![
-                        ContentBlock::text("go on"),
-                        ContentBlock::tool_result("toolu_1", "no such folder", true),
-                    ],
-                )),
-            ],
-            tools: vec![ToolSpec {
-                name: "ls".into(),
-                description: "Lists a folder.".into(),
-                input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-            }],
-            max_tokens: 1_000,
-            temperature: Some(0.7),
-        };
-        insta::assert_json_snapshot!(to_wire(&req));
-        assert_eq!(serde_json::from_slice::<Value>(&body(&req)).unwrap(), to_wire(&req));
-    }
-
-    #[test]
-    fn empty_and_blank_text_blocks_are_left_out() {
-        let blocks = vec![ContentBlock::text(""), ContentBlock::text(" \n"), call("t1", json!({}))];
-        let sent = content(Role::Assistant, blocks);
-        assert_eq!(sent, json!([{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]));
-    }
-
-    #[test]
-    fn a_message_that_says_nothing_here_is_not_sent_empty() {
-        let foreign = ContentBlock::Reasoning { text: "p".into(), meta: meta("other", json!({})) };
-        let stand_in = json!([{"type": "text", "text": NOTHING_TO_SHOW}]);
-        assert_eq!(content(Role::Assistant, vec![foreign]), stand_in);
-        assert_eq!(content(Role::User, vec![ContentBlock::text("")]), stand_in);
-    }
-
-    #[test]
-    fn citations_go_back_with_their_text_and_only_to_their_own_provider() {
-        let cited = json!([{"type": "web_search_result_location", "encrypted_index": "eA=="}]);
-        let text = |provider| ContentBlock::Text {
-            text: "as they say".into(),
-            meta: meta(provider, json!({"citations": cited})),
-        };
-        let sent = content(Role::Assistant, vec![text(DIALECT), text("gemini")]);
-        assert_eq!((&sent[0]["citations"], sent[1].get("citations")), (&cited, None));
-    }
-
-    #[test]
-    fn an_answer_cut_off_inside_its_reasoning_does_not_end_with_it() {
-        let thinking = json!({"type": "thinking", "signature": "c2ln"});
-        let cut = ContentBlock::Reasoning { text: "so".into(), meta: meta(DIALECT, thinking) };
-        let sent = content(Role::Assistant, vec![ContentBlock::text("Well"), cut]);
-        assert_eq!(sent, json!([{"type": "text", "text": "Well"}]));
-    }
-
-    #[test]
-    fn an_answer_does_not_end_with_white_space() {
-        let blocks = vec![ContentBlock::text("a \n"), ContentBlock::text("b \n")];
-        let sent = content(Role::Assistant, blocks);
-        assert_eq!((&sent[0]["text"], &sent[1]["text"]), (&json!("a \n"), &json!("b")));
-    }
-
-    #[test]
-    fn an_opaque_block_goes_back_verbatim_and_only_to_its_own_provider() {
-        let block = json!({"type": "server_tool_use", "id": "srv_1", "input": {"q": 1}});
-        let opaque = |provider: &str| ContentBlock::Opaque {
-            meta: ProviderMeta { provider: provider.into(), data: block.clone() },
-        };
-        let blocks = vec![opaque(DIALECT), opaque("gemini"), ContentBlock::text("x")];
-        let sent = content(Role::Assistant, blocks);
-        assert_eq!(sent, json!([block, {"type": "text", "text": "x"}]));
-    }
-
-    #[test]
-    fn a_result_may_be_empty_unless_it_is_an_error() {
-        let result = |text, is_error| ContentBlock::tool_result("t1", text, is_error);
-        let sent = content(Role::User, vec![result("", false), result(" ", true)]);
-        assert_eq!(
-            sent,
-            json!([
-                {"type": "tool_result", "tool_use_id": "t1", "content": ""},
-                {"type": "tool_result", "tool_use_id": "t1", "content": SILENT_FAILURE, "is_error": true},
-            ])
-        );
-    }
-
-    #[test]
-    fn pictures_stand_in_the_result_that_made_them() {
-        let picture = ImageData { media_type: "image/png".into(), data: "AA==".into() };
-        let result = ContentBlock::ToolResult {
-            call_id: "t1".into(),
-            content: String::new(),
-            is_error: false,
-            images: vec![picture.clone()],
-        };
-        let source = json!({"type": "base64", "media_type": "image/png", "data": "AA=="});
-        let image = json!({"type": "image", "source": source});
-        let sent = content(Role::User, vec![ContentBlock::Image(picture), result]);
-        assert_eq!(
-            sent,
-            json!([{"type": "tool_result", "tool_use_id": "t1", "content": [image]}, image])
-        );
-    }
-
-    #[test]
-    fn a_call_and_its_result_agree_on_a_foreign_id() {
-        let calls = content(Role::Assistant, vec![call("functions.ls:0", json!({}))]);
-        let results =
-            content(Role::User, vec![ContentBlock::tool_result("functions.ls:0", "x", false)]);
-        assert_eq!(calls[0]["id"], results[0]["tool_use_id"]);
-        assert_ne!(calls[0]["id"], "functions.ls:0");
-    }
-
-    #[test]
-    fn arguments_that_were_no_json_go_back_as_an_object() {
-        let sent = content(Role::Assistant, vec![call("t1", Value::String("{\"a".into()))]);
-        assert_eq!(sent[0]["input"], json!({"unparsed_arguments": "{\"a"}));
-    }
-
-    #[test]
-    fn a_request_without_extras_names_only_what_the_protocol_demands() {
-        let req = ChatRequest {
-            model: "m".into(),
-            system: Some(" ".into()),
-            messages: vec![Arc::new(Message::user_text("hi"))],
-            ..ChatRequest::default()
-        };
-        let text = String::from_utf8(body(&req)).unwrap();
-        assert_eq!(
-            text,
-            r#"{"model":"m","max_tokens":4096,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#
-        );
-    }
-}
+mod tests;

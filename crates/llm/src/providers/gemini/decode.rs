@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use self::arguments::Arguments;
 use self::chunk::{Call, Candidate, Chunk, Flag, Part, PartialArg};
 use self::usage::Counts;
+use crate::capability::Dialect;
 use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
@@ -30,7 +31,7 @@ use crate::stream::{FinishReason, IdSource, StreamEvent};
 use crate::types::ProviderMeta;
 
 /// The name of this wire dialect in [`ProviderMeta::provider`].
-pub const DIALECT: &str = "gemini";
+pub const DIALECT: &str = Dialect::Gemini.name();
 
 /// Decodes one answer.
 pub struct GeminiStreamState {
@@ -112,15 +113,9 @@ impl GeminiStreamState {
         if self.finished {
             return Ok(());
         }
-        if frame.event == Some("error") {
-            return Err(fault::from_json(frame.data));
-        }
-        // Gateways add words and marks that are no JSON.
-        if !frame.data.trim_start().starts_with('{') {
-            return Ok(());
-        }
+        let Some(data) = fault::document(&frame)? else { return Ok(()) };
         let mut mended = String::new();
-        let (chunk, json) = read_event(frame.data, &mut mended)?;
+        let (chunk, json) = read_event(data, &mut mended)?;
         self.apply(chunk, json, out)
     }
 

@@ -1,23 +1,25 @@
 //! Chat request → the body of a generateContent call.
 //!
 //! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message, on the model and its options, and for results
+//! message remembers. A piece depends on its message, on the model and its target, and for results
 //! on the calls of the message before, because this dialect names the tool in a result.
 
 use std::borrow::Cow;
-use std::hash::Hash as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
-use super::options::{GeminiOptions, Signatures};
+use crate::capability::{Effort, ReasoningReplay, Signatures, Target, ThinkingStyle};
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
-use crate::providers::tools;
+use crate::providers::thinking::{self, Depth};
+use crate::providers::{images, tools};
 use crate::schema::SchemaDialect;
 use crate::types::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolSpec, WireKey,
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, ToolSpec,
+    WireKey,
 };
 
 /// The documented stand-in for the signature of a call that this model did not make.
@@ -27,20 +29,26 @@ const STAND_IN: &str = "skip_thought_signature_validator";
 const UNKNOWN_TOOL: &str = "unknown";
 
 /// The whole request as one value. The model is not part of it: it stands in the address.
-pub fn to_wire(req: &ChatRequest, options: GeminiOptions) -> Value {
-    let mut body = pieces::to_value(&Head::of(req, options));
-    let contents = steps(req).map(|step| pieces::to_value(&step.content(req, options)));
+pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
+    let mut body = pieces::to_value(&Head::of(req, target));
+    let contents = steps(req).map(|step| {
+        let placed = step.placed(target);
+        pieces::to_value(&step.of(&placed).content(req, target))
+    });
     body["contents"] = contents.collect();
     body
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, options: GeminiOptions) -> Vec<u8> {
+pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
     let piece = |step: Step<'_>| {
-        let key = WireKey { dialect: DIALECT, options: step.key(req, options) };
-        step.message.wire_bytes(key, |_| pieces::to_json(&step.content(req, options)))
+        let key = WireKey { dialect: DIALECT, options: step.key(req, target) };
+        step.message.wire_bytes(key, |_| {
+            let placed = step.placed(target);
+            pieces::to_json(&step.of(&placed).content(req, target))
+        })
     };
-    pieces::join_body(&Head::of(req, options), "contents", steps(req).map(piece))
+    pieces::join_body(&Head::of(req, target), "contents", steps(req).map(piece))
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -52,7 +60,20 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tools<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     generation_config: Option<GenerationConfig>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig {
+    function_calling_config: FunctionCallingConfig,
+}
+
+#[derive(Serialize)]
+struct FunctionCallingConfig {
+    mode: &'static str,
 }
 
 #[derive(Serialize)]
@@ -85,13 +106,74 @@ struct GenerationConfig {
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<Level>,
+    include_thoughts: bool,
+}
+
+/// An effort in the letters of this dialect.
+#[derive(Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Level {
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+}
+
+impl Level {
+    /// There is none for no thought at all.
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::None | Effort::Minimal => Self::Minimal,
+            Effort::Low => Self::Low,
+            Effort::Medium => Self::Medium,
+            Effort::High => Self::High,
+            Effort::Xhigh | Effort::Max => Self::Xhigh,
+        }
+    }
+}
+
+impl ThinkingConfig {
+    fn of(depth: Depth, target: Target) -> Option<Self> {
+        let include_thoughts = !depth.off;
+        match target.thinking {
+            ThinkingStyle::Level => {
+                let thinking_level = Some(Level::of(depth.effort?));
+                Some(Self { thinking_budget: None, thinking_level, include_thoughts })
+            }
+            ThinkingStyle::Budget => {
+                // The nearest effort has the bounds: what the model cannot do has no name there.
+                let (least, most) =
+                    (target.efforts.nearest(Effort::None), target.efforts.nearest(Effort::Max));
+                let budget = depth.budget.max(least?.budget()).min(most?.budget());
+                Some(Self { thinking_budget: Some(budget), thinking_level: None, include_thoughts })
+            }
+            ThinkingStyle::None
+            | ThinkingStyle::Effort
+            | ThinkingStyle::Reasoning
+            | ThinkingStyle::Toggle
+            | ThinkingStyle::EnableThinking
+            | ThinkingStyle::Adaptive => None,
+        }
+    }
 }
 
 impl<'a> Head<'a> {
-    fn of(req: &'a ChatRequest, options: GeminiOptions) -> Self {
+    fn of(req: &'a ChatRequest, target: Target) -> Self {
         let system = req.system.as_deref().filter(|system| !system.is_empty());
         let declaration = |(tool, schema): (&'a ToolSpec, _)| {
-            let (full, limited) = match options.schemas {
+            let (full, limited) = match target.tool_schema {
                 SchemaDialect::Full | SchemaDialect::PlainRoot => (Some(schema), None),
                 SchemaDialect::Limited => (None, Some(schema)),
             };
@@ -103,18 +185,33 @@ impl<'a> Head<'a> {
             }
         };
         let tools: Vec<Declaration<'_>> =
-            tools::offered(req, options.schemas).map(declaration).collect();
+            tools::offered(req, target.tool_schema).map(declaration).collect();
         let config = GenerationConfig {
             max_output_tokens: (req.max_tokens > 0).then_some(req.max_tokens),
-            temperature: pieces::temperature(req.temperature),
+            temperature: pieces::temperature(req.temperature).filter(|_| target.temperature),
+            thinking_config: thinking::depth(req, target)
+                .and_then(|depth| ThinkingConfig::of(depth, target)),
         };
-        let told = config.max_output_tokens.is_some() || config.temperature.is_some();
+        let told = config.max_output_tokens.is_some()
+            || config.temperature.is_some()
+            || config.thinking_config.is_some();
+        let choice = pieces::tool_choice(req, target).filter(|_| !tools.is_empty());
         Self {
             system_instruction: system.map(|text| SystemInstruction { parts: [text_part(text)] }),
             tools: (!tools.is_empty()).then_some([Tools { function_declarations: tools }]),
+            tool_config: choice.map(tool_config),
             generation_config: told.then_some(config),
         }
     }
+}
+
+fn tool_config(choice: ToolChoice) -> ToolConfig {
+    let mode = match choice {
+        ToolChoice::Auto => "AUTO",
+        ToolChoice::Required => "ANY",
+        ToolChoice::None => "NONE",
+    };
+    ToolConfig { function_calling_config: FunctionCallingConfig { mode } }
 }
 
 #[derive(Serialize)]
@@ -234,21 +331,41 @@ fn signature<'a>(meta: Option<&'a ProviderMeta>, model: &str) -> Option<&'a str>
 }
 
 impl<'a> Step<'a> {
-    fn key(self, req: &ChatRequest, options: GeminiOptions) -> u64 {
-        options.key(&req.model, |hasher| {
-            let is_result = |block: &_| matches!(block, ContentBlock::ToolResult { .. });
-            if let Some(before) = self.before
-                && self.message.content().iter().any(is_result)
-            {
-                called(before).for_each(|called| called.hash(hasher));
-            }
-        })
+    /// A hash of what changes the bytes of the message besides the message.
+    fn key(self, req: &ChatRequest, target: Target) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        target.hash_for_messages(&mut hasher);
+        req.model.hash(&mut hasher);
+        let is_result = |block: &_| matches!(block, ContentBlock::ToolResult { .. });
+        if let Some(before) = self.before
+            && self.message.content().iter().any(is_result)
+        {
+            called(before).for_each(|called| called.hash(&mut hasher));
+        }
+        hasher.finish()
     }
 
-    fn content(self, req: &ChatRequest, options: GeminiOptions) -> Content<'a> {
+    /// The message with its pictures where the target takes them.
+    fn placed(self, target: Target) -> Cow<'a, Message> {
+        let name = |id: &str| {
+            let call = self.before.into_iter().flat_map(called).find(|call| call.call_id == id);
+            call.map_or(UNKNOWN_TOOL, |call| call.name).to_owned()
+        };
+        images::placed(self.message, target, name)
+    }
+
+    /// The same step with another form of its message.
+    fn of<'b>(self, message: &'b Message) -> Step<'b>
+    where
+        'a: 'b,
+    {
+        Step { message, before: self.before }
+    }
+
+    fn content(self, req: &ChatRequest, target: Target) -> Content<'a> {
         let (role, mut parts) = match self.message.role() {
-            Role::User => ("user", self.user_parts(options)),
-            Role::Assistant => ("model", assistant_parts(self.message, &req.model, options)),
+            Role::User => ("user", self.user_parts()),
+            Role::Assistant => ("model", assistant_parts(self.message, &req.model, target)),
         };
         if parts.is_empty() {
             parts.push(text_part(NOTHING_TO_SHOW));
@@ -257,7 +374,7 @@ impl<'a> Step<'a> {
     }
 
     /// Results first, in the order of their calls: without ids the server tells them apart by it.
-    fn user_parts(self, options: GeminiOptions) -> Vec<Part<'a>> {
+    fn user_parts(self) -> Vec<Part<'a>> {
         let calls: Vec<Called<'_>> = self.before.into_iter().flat_map(called).collect();
         let position = |block: &&ContentBlock| match block {
             ContentBlock::ToolResult { call_id, .. } => {
@@ -269,26 +386,18 @@ impl<'a> Step<'a> {
         let mut results: Vec<(usize, &ContentBlock)> =
             content.iter().filter_map(|block| Some((position(&block)?, block))).collect();
         results.sort_by_key(|(position, _)| *position);
-        let (mut parts, mut beside) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
         for (position, block) in results {
             let ContentBlock::ToolResult { content, is_error, images, .. } = block else {
                 continue;
             };
             let (id, name) = calls.get(position).map_or((None, UNKNOWN_TOOL), |c| (c.id, c.name));
-            let images = images.iter().map(image_part);
             let response =
                 if *is_error { Response::Error(content) } else { Response::Result(content) };
-            let mut inside = Vec::new();
-            if !options.images_beside_results {
-                inside.extend(images);
-            } else if images.len() > 0 {
-                beside.push(text_part(format!("Images from the result of {name}:")));
-                beside.extend(images);
-            }
+            let inside = images.iter().map(image_part).collect();
             let response = FunctionResponse { id, name, response, parts: inside };
             parts.push(unsigned(Data::FunctionResponse(response)));
         }
-        parts.extend(beside);
         parts.extend(content.iter().filter_map(|block| match block {
             ContentBlock::Text { text, .. } if !text.is_empty() => Some(text_part(text)),
             ContentBlock::Image(image) => Some(image_part(image)),
@@ -298,7 +407,7 @@ impl<'a> Step<'a> {
     }
 }
 
-fn assistant_parts<'a>(message: &'a Message, model: &str, options: GeminiOptions) -> Vec<Part<'a>> {
+fn assistant_parts<'a>(message: &'a Message, model: &str, target: Target) -> Vec<Part<'a>> {
     let mut first_call = true;
     let part = |block: &'a ContentBlock| match block {
         ContentBlock::Text { text, meta } => {
@@ -306,6 +415,7 @@ fn assistant_parts<'a>(message: &'a Message, model: &str, options: GeminiOptions
             let said = !text.is_empty() || signature.is_some();
             said.then(|| signed(Data::Text(text.into()), signature))
         }
+        ContentBlock::Reasoning { .. } if target.reasoning_replay == ReasoningReplay::None => None,
         ContentBlock::Reasoning { text, meta } => {
             // Only a signature makes a thought worth sending back.
             let signature = signature(meta.as_ref(), model)?;
@@ -315,7 +425,7 @@ fn assistant_parts<'a>(message: &'a Message, model: &str, options: GeminiOptions
         }
         ContentBlock::ToolCall { name, arguments, meta, .. } => {
             let stands_in = std::mem::take(&mut first_call)
-                && match options.signatures {
+                && match target.signatures {
                     Signatures::Demanded => true,
                     Signatures::Expected => !is_own(meta.as_ref(), model),
                     Signatures::Unknown => false,

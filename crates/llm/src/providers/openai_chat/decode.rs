@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use self::calls::Calls;
 use self::chunk::{Chunk, Content, Delta};
 use self::reasoning::Reasoning;
+use crate::capability::Dialect;
 use crate::error::LlmError;
 use crate::providers::fault;
 use crate::providers::loose::{is_told, read_event};
@@ -25,7 +26,7 @@ use crate::stream::IdSource;
 use crate::stream::{FinishReason, StreamEvent, Usage};
 
 /// The name of this wire dialect in [`ProviderMeta::provider`](crate::types::ProviderMeta::provider).
-pub const DIALECT: &str = "openai-chat";
+pub const DIALECT: &str = Dialect::OpenaiChat.name();
 
 /// The end mark of the protocol; several servers never send it.
 const DONE: &str = "[DONE]";
@@ -87,17 +88,10 @@ impl ChatStreamState {
         if self.finished {
             return Ok(());
         }
-        if frame.event == Some("error") {
-            return Err(fault::from_json(frame.data));
-        }
-        let data = frame.data.trim();
-        if data == DONE {
+        if frame.data.trim() == DONE {
             return self.finish(End::Marked, out);
         }
-        // Gateways put words between the events that are no JSON.
-        if !data.starts_with('{') {
-            return Ok(());
-        }
+        let Some(data) = fault::document(&frame)? else { return Ok(()) };
         let mut mended = String::new();
         let (chunk, json) = read_event(data, &mut mended)?;
         self.apply(chunk, json, out)

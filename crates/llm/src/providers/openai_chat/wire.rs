@@ -1,7 +1,7 @@
 //! Chat request → the body of a Chat Completions call.
 //!
 //! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message and on the options in its key; one canonical
+//! message remembers. A piece depends on its message and on the target; one canonical
 //! message may become several on this wire, so a piece is a list without its brackets.
 
 use std::borrow::Cow;
@@ -11,29 +11,45 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
-use super::options::{ChatOptions, ReasoningReplay};
+use crate::capability::{
+    CacheHintKind, Effort, MaxTokensField, ReasoningReplay, SystemRole, Target, ThinkingStyle,
+};
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
-use crate::providers::tools;
-use crate::schema::SchemaDialect;
-use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role};
+use crate::providers::thinking::{self, Depth};
+use crate::providers::{images, tools};
+use crate::types::{
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
+};
 
 /// The whole request as one value.
-pub fn to_wire(req: &ChatRequest, options: ChatOptions) -> Value {
-    let mut body = pieces::to_value(&Head::of(req, options));
-    let messages = req.messages.iter().flat_map(|message| wire(message, options));
-    body["messages"] =
-        system(req).into_iter().chain(messages).map(|m| pieces::to_value(&m)).collect();
+pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
+    let mut body = pieces::to_value(&Head::of(req, target));
+    let mut messages: Vec<Value> =
+        system(req, target).into_iter().map(|message| pieces::to_value(&message)).collect();
+    for message in &req.messages {
+        let placed = placed(message, target);
+        messages.extend(wire(&placed, target).iter().map(pieces::to_value));
+    }
+    body["messages"] = messages.into();
     body
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, options: ChatOptions) -> Vec<u8> {
-    let lead = system(req).map(|message| Arc::from(pieces::to_json(&message)));
+pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
+    let key = WireKey { dialect: DIALECT, options: target.message_key() };
+    let lead = system(req, target).map(|message| Arc::from(pieces::to_json(&message)));
     let piece = |message: &Arc<Message>| {
-        message.wire_bytes(options.key(), |message| pieces::to_json_items(&wire(message, options)))
+        message.wire_bytes(key, |message| {
+            pieces::to_json_items(&wire(&placed(message, target), target))
+        })
     };
     let messages = req.messages.iter().map(piece);
-    pieces::join_body(&Head::of(req, options), "messages", lead.into_iter().chain(messages))
+    pieces::join_body(&Head::of(req, target), "messages", lead.into_iter().chain(messages))
+}
+
+/// The message with its pictures where the target takes them.
+fn placed<'a>(message: &'a Message, target: Target) -> Cow<'a, Message> {
+    images::placed(message, target, |id| target.call_ids.map(id).into_owned())
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -45,11 +61,20 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Number>,
+    #[serde(flatten)]
+    thinking: Thinking,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
 }
 
 /// Without it most servers send no usage.
@@ -58,21 +83,99 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// One mark for the whole request; the router puts it where the model's own protocol wants it.
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+/// The fields in which servers are asked for a depth of thought.
+#[derive(Serialize, Default)]
+struct Thinking {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<ReasoningDepth>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Toggle>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enable_thinking: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ReasoningDepth {
+    Effort(Effort),
+    MaxTokens(u32),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Toggle {
+    Enabled,
+    Disabled,
+}
+
+impl Thinking {
+    fn of(depth: Depth, target: Target) -> Self {
+        let Depth { off, effort, budget, is_budget } = depth;
+        let asked = Self::default();
+        match target.thinking {
+            ThinkingStyle::Effort => Self { reasoning_effort: effort, ..asked },
+            ThinkingStyle::Reasoning if is_budget && !off => {
+                Self { reasoning: Some(ReasoningDepth::MaxTokens(budget)), ..asked }
+            }
+            ThinkingStyle::Reasoning => {
+                Self { reasoning: effort.map(ReasoningDepth::Effort), ..asked }
+            }
+            ThinkingStyle::Toggle if off => Self { thinking: Some(Toggle::Disabled), ..asked },
+            ThinkingStyle::Toggle => {
+                Self { thinking: Some(Toggle::Enabled), reasoning_effort: effort, ..asked }
+            }
+            ThinkingStyle::EnableThinking => Self {
+                enable_thinking: Some(!off),
+                thinking_budget: (is_budget && !off).then_some(budget),
+                ..asked
+            },
+            ThinkingStyle::None
+            | ThinkingStyle::Adaptive
+            | ThinkingStyle::Budget
+            | ThinkingStyle::Level => asked,
+        }
+    }
+}
+
 impl<'a> Head<'a> {
-    fn of(req: &'a ChatRequest, options: ChatOptions) -> Self {
+    fn of(req: &'a ChatRequest, target: Target) -> Self {
         let limit = (req.max_tokens > 0).then_some(req.max_tokens);
-        let tools = tools::offered(req, SchemaDialect::Full).map(|(tool, parameters)| Tool {
+        let tools = tools::offered(req, target.tool_schema).map(|(tool, parameters)| Tool {
             r#type: "function",
-            function: Function { name: &tool.name, description: &tool.description, parameters },
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters,
+                strict: target.strict_field.then_some(false),
+            },
         });
+        let tools: Vec<Tool<'_>> = tools.collect();
+        let thinking = thinking::depth(req, target).map(|depth| Thinking::of(depth, target));
+        let is_original = target.max_tokens_field == MaxTokensField::MaxCompletionTokens;
         Self {
             model: &req.model,
-            max_tokens: limit.filter(|_| options.legacy_max_tokens),
-            max_completion_tokens: limit.filter(|_| !options.legacy_max_tokens),
+            max_tokens: limit.filter(|_| !is_original),
+            max_completion_tokens: limit.filter(|_| is_original),
             stream: true,
-            stream_options: StreamOptions { include_usage: true },
-            temperature: pieces::temperature(req.temperature),
-            tools: tools.collect(),
+            stream_options: target.usage_flag.then_some(StreamOptions { include_usage: true }),
+            temperature: pieces::temperature(req.temperature).filter(|_| target.temperature),
+            thinking: thinking.unwrap_or_default(),
+            prompt_cache_key: pieces::cache_key(req, target),
+            cache_control: (req.cache.is_some()
+                && target.cache_hint == CacheHintKind::CacheControl)
+                .then_some(CacheControl { r#type: "ephemeral" }),
+            tool_choice: pieces::tool_choice(req, target).filter(|_| !tools.is_empty()),
+            tools,
         }
     }
 }
@@ -89,6 +192,8 @@ struct Function<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     parameters: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 #[derive(Serialize, Default)]
@@ -144,42 +249,39 @@ struct CalledFunction<'a> {
     arguments: String,
 }
 
-fn system(req: &ChatRequest) -> Option<WireMessage<'_>> {
+fn system(req: &ChatRequest, target: Target) -> Option<WireMessage<'_>> {
     let text = req.system.as_deref().filter(|text| !text.is_empty())?;
-    Some(WireMessage { role: "system", content: text_content(text), ..WireMessage::default() })
+    let role = match target.system_role {
+        SystemRole::System => "system",
+        SystemRole::Developer => "developer",
+    };
+    Some(WireMessage { role, content: text_content(text), ..WireMessage::default() })
 }
 
 fn text_content<'a>(text: impl Into<Cow<'a, str>>) -> Content<'a> {
     Content::Text(text.into())
 }
 
-fn wire(message: &Message, options: ChatOptions) -> Vec<WireMessage<'_>> {
+fn wire(message: &Message, target: Target) -> Vec<WireMessage<'_>> {
     match message.role() {
-        Role::User => user_messages(message, options),
-        Role::Assistant => vec![assistant_message(message, options)],
+        Role::User => user_messages(message, target),
+        Role::Assistant => vec![assistant_message(message, target)],
     }
 }
 
 /// Results first, one message each, as the server demands after calls; then what the user said.
-fn user_messages(message: &Message, options: ChatOptions) -> Vec<WireMessage<'_>> {
-    let mut messages: Vec<WireMessage<'_>> = Vec::new();
+fn user_messages(message: &Message, target: Target) -> Vec<WireMessage<'_>> {
+    let results = message.content().iter().filter_map(|block| match block {
+        ContentBlock::ToolResult { call_id, content, is_error, images } => Some(WireMessage {
+            role: "tool",
+            tool_call_id: Some(target.call_ids.map(call_id)),
+            content: result_content(content, *is_error, images),
+            ..WireMessage::default()
+        }),
+        _ => None,
+    });
+    let mut messages: Vec<WireMessage<'_>> = results.collect();
     let mut parts: Vec<Part<'_>> = Vec::new();
-    for block in message.content() {
-        if let ContentBlock::ToolResult { call_id, content, is_error, images } = block {
-            let id = options.call_ids.map(call_id);
-            // A result holds only text here; its pictures follow as the user's, with their origin.
-            if !images.is_empty() {
-                parts.push(text_part(format!("Images from the result of {id}:")));
-                parts.extend(images.iter().map(image_part));
-            }
-            messages.push(WireMessage {
-                role: "tool",
-                tool_call_id: Some(id),
-                content: Content::Text(pieces::result_text(content, *is_error)),
-                ..WireMessage::default()
-            });
-        }
-    }
     parts.extend(message.content().iter().filter_map(|block| match block {
         ContentBlock::Text { text, .. } if !text.is_empty() => Some(text_part(text)),
         ContentBlock::Image(image) => Some(image_part(image)),
@@ -193,6 +295,15 @@ fn user_messages(message: &Message, options: ChatOptions) -> Vec<WireMessage<'_>
         messages.push(WireMessage { role: "user", content, ..WireMessage::default() });
     }
     messages
+}
+
+fn result_content<'a>(content: &'a str, is_error: bool, images: &[ImageData]) -> Content<'a> {
+    let text = pieces::result_text(content, is_error);
+    if images.is_empty() {
+        return Content::Text(text);
+    }
+    let text = (!text.is_empty()).then_some(Part::Text { text });
+    Content::Parts(text.into_iter().chain(images.iter().map(image_part)).collect())
 }
 
 /// Text alone goes as a string, which every server takes; parts are for pictures.
@@ -221,12 +332,12 @@ fn image_part<'a>(image: &ImageData) -> Part<'a> {
     Part::ImageUrl { image_url: ImageUrl { url: pieces::data_url(image) } }
 }
 
-fn assistant_message(message: &Message, options: ChatOptions) -> WireMessage<'_> {
+fn assistant_message(message: &Message, target: Target) -> WireMessage<'_> {
     let text = message.text();
     let tool_calls: Vec<Call<'_>> = message
         .tool_calls()
         .map(|call| Call {
-            id: options.call_ids.map(call.id),
+            id: target.call_ids.map(call.id),
             r#type: "function",
             function: CalledFunction {
                 name: call.name,
@@ -240,11 +351,11 @@ fn assistant_message(message: &Message, options: ChatOptions) -> WireMessage<'_>
         (true, true) => text_content(NOTHING_TO_SHOW),
     };
     let mut out = WireMessage { role: "assistant", content, tool_calls, ..WireMessage::default() };
-    replay_reasoning(&mut out, message, options.reasoning);
+    replay_reasoning(&mut out, message, target);
     out
 }
 
-fn replay_reasoning<'a>(out: &mut WireMessage<'a>, message: &'a Message, replay: ReasoningReplay) {
+fn replay_reasoning<'a>(out: &mut WireMessage<'a>, message: &'a Message, target: Target) {
     let own = || {
         message.content().iter().filter_map(|block| match block {
             ContentBlock::Reasoning { text, meta: Some(meta) } if meta.provider == DIALECT => {
@@ -256,8 +367,11 @@ fn replay_reasoning<'a>(out: &mut WireMessage<'a>, message: &'a Message, replay:
     let text = || own().map(|(text, _)| text).collect::<String>();
     let details = || own().flat_map(|(_, meta)| reasoning_details(meta));
     let calls = !out.tool_calls.is_empty();
-    match replay {
-        ReasoningReplay::ReasoningContent if calls => out.reasoning_content = Some(text()),
+    match target.reasoning_replay {
+        ReasoningReplay::ReasoningContent if calls => {
+            out.reasoning_content =
+                Some(text()).filter(|text| target.empty_reasoning || !text.is_empty());
+        }
         ReasoningReplay::Reasoning if calls => {
             out.reasoning = Some(text()).filter(|text| !text.is_empty());
         }
@@ -287,233 +401,4 @@ fn reasoning_details(meta: &ProviderMeta) -> &[Value] {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::providers::CallIdRule;
-    use crate::types::ToolSpec;
-
-    const ANY: ChatOptions = ChatOptions {
-        legacy_max_tokens: false,
-        reasoning: ReasoningReplay::None,
-        call_ids: CallIdRule::UpTo40,
-    };
-
-    fn call(id: &str, arguments: Value) -> ContentBlock {
-        ContentBlock::ToolCall { id: id.into(), name: "weather".into(), arguments, meta: None }
-    }
-
-    fn thought(provider: &str, text: &str, data: Value) -> ContentBlock {
-        let meta = Some(ProviderMeta { provider: provider.into(), data });
-        ContentBlock::Reasoning { text: text.into(), meta }
-    }
-
-    fn sent(role: Role, blocks: Vec<ContentBlock>, options: ChatOptions) -> Value {
-        pieces::to_value(&wire(&Message::new(role, blocks), options))
-    }
-
-    fn replayed(reasoning: ReasoningReplay, blocks: Vec<ContentBlock>) -> Value {
-        sent(Role::Assistant, blocks, ChatOptions { reasoning, ..ANY })[0].clone()
-    }
-
-    #[test]
-    fn two_calls_and_two_results_become_one_and_two_messages_in_order() {
-        let req = ChatRequest {
-            model: "gpt-5.5".into(),
-            system: Some("Be brief.".into()),
-            messages: vec![
-                Arc::new(Message::user_text("Weather?")),
-                Arc::new(Message::new(
-                    Role::Assistant,
-                    vec![
-                        thought(DIALECT, "hm", json!({"field": "reasoning"})),
-                        call("c1", json!({"city": "Oslo"})),
-                        call("c2", json!({"city": "Lima"})),
-                    ],
-                )),
-                Arc::new(Message::new(
-                    Role::User,
-                    vec![
-                        ContentBlock::text("Go on."),
-                        ContentBlock::tool_result("c1", "-3°C", false),
-                        ContentBlock::tool_result("c2", "no such city", true),
-                    ],
-                )),
-            ],
-            tools: vec![ToolSpec {
-                name: "weather".into(),
-                description: "Tells the weather.".into(),
-                input_schema: json!({"type": "object"}),
-            }],
-            max_tokens: 1_000,
-            temperature: Some(0.2),
-        };
-        insta::assert_json_snapshot!(to_wire(&req, ANY));
-        let bytes = body(&req, ANY);
-        assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), to_wire(&req, ANY));
-    }
-
-    #[test]
-    fn the_token_limit_has_two_names_and_may_be_absent() {
-        let req = ChatRequest { max_tokens: 9, ..ChatRequest::default() };
-        assert_eq!(to_wire(&req, ANY)["max_completion_tokens"], 9);
-        let legacy = to_wire(&req, ChatOptions { legacy_max_tokens: true, ..ANY });
-        assert_eq!(legacy["max_tokens"], 9);
-        assert_eq!(legacy.get("max_completion_tokens"), None);
-        let open = to_wire(&ChatRequest::default(), ANY);
-        assert_eq!((open.get("max_tokens"), open.get("max_completion_tokens")), (None, None));
-        assert_eq!(open["stream_options"], json!({"include_usage": true}));
-    }
-
-    #[test]
-    fn an_error_result_says_so_in_its_text() {
-        let blocks = vec![ContentBlock::tool_result("c1", "boom", true)];
-        assert_eq!(sent(Role::User, blocks, ANY)[0]["content"], "ERROR: boom");
-    }
-
-    #[test]
-    fn pictures_of_results_follow_as_the_users() {
-        let picture = ImageData { media_type: "image/png".into(), data: "AA==".into() };
-        let result = ContentBlock::ToolResult {
-            call_id: "c1".into(),
-            content: "see".into(),
-            is_error: false,
-            images: vec![picture.clone()],
-        };
-        let blocks = vec![ContentBlock::text("and?"), result, ContentBlock::Image(picture)];
-        let image =
-            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}});
-        assert_eq!(
-            sent(Role::User, blocks, ANY),
-            json!([
-                {"role": "tool", "tool_call_id": "c1", "content": "see"},
-                {"role": "user", "content": [
-                    {"type": "text", "text": "Images from the result of c1:"},
-                    image,
-                    {"type": "text", "text": "and?"},
-                    image,
-                ]},
-            ])
-        );
-    }
-
-    #[test]
-    fn texts_of_a_user_are_one_string() {
-        let blocks = ["a", "", "b"].map(ContentBlock::text).to_vec();
-        assert_eq!(sent(Role::User, blocks, ANY), json!([{"role": "user", "content": "a\nb"}]));
-    }
-
-    #[test]
-    fn content_is_null_only_beside_calls() {
-        let silent = sent(Role::Assistant, vec![call("c1", json!({}))], ANY);
-        assert_eq!(silent[0]["content"], Value::Null);
-        let spoken = vec![ContentBlock::text("a"), ContentBlock::text("b"), call("c1", json!({}))];
-        assert_eq!(sent(Role::Assistant, spoken, ANY)[0]["content"], "ab");
-    }
-
-    #[test]
-    fn a_message_that_says_nothing_here_is_not_sent_empty() {
-        let foreign = vec![thought("anthropic", "p", json!({"type": "thinking"}))];
-        assert_eq!(
-            sent(Role::Assistant, foreign, ANY),
-            json!([{"role": "assistant", "content": NOTHING_TO_SHOW}])
-        );
-        let blank = vec![ContentBlock::text("")];
-        assert_eq!(
-            sent(Role::User, blank, ANY),
-            json!([{"role": "user", "content": NOTHING_TO_SHOW}])
-        );
-    }
-
-    #[test]
-    fn reasoning_is_dropped_unless_the_server_wants_it_back() {
-        let blocks = || {
-            vec![
-                thought(DIALECT, "I thi", json!({"field": "reasoning_content"})),
-                thought(DIALECT, "nk", json!({"field": "reasoning_content"})),
-                thought("anthropic", "foreign", json!({"field": "reasoning_content"})),
-                call("c1", json!({})),
-            ]
-        };
-        assert_eq!(replayed(ReasoningReplay::None, blocks()).get("reasoning_content"), None);
-        let received = replayed(ReasoningReplay::AsReceived, blocks());
-        assert_eq!(received["reasoning_content"], "I think");
-        let renamed = replayed(ReasoningReplay::Reasoning, blocks());
-        assert_eq!(
-            (&renamed["reasoning"], renamed.get("reasoning_content")),
-            (&json!("I think"), None)
-        );
-    }
-
-    #[test]
-    fn reasoning_goes_back_only_with_calls_and_then_even_empty() {
-        let call = vec![call("c1", json!({}))];
-        let empty = replayed(ReasoningReplay::ReasoningContent, call.clone());
-        assert_eq!(empty["reasoning_content"], "");
-        assert_eq!(replayed(ReasoningReplay::AsReceived, call).get("reasoning_content"), None);
-        let field = json!({"field": "reasoning_content"});
-        let answer = || vec![thought(DIALECT, "t", field.clone()), ContentBlock::text("done")];
-        for replay in [ReasoningReplay::ReasoningContent, ReasoningReplay::AsReceived] {
-            assert_eq!(replayed(replay, answer()).get("reasoning_content"), None);
-        }
-    }
-
-    #[test]
-    fn signed_details_go_back_unmodified() {
-        let details = json!([{"type": "reasoning.text", "signature": "c2ln", "index": 0}]);
-        let data = json!({"field": "reasoning", "reasoning_details": details});
-        let answer = || vec![thought(DIALECT, "t", data.clone()), ContentBlock::text("done")];
-        let sent = replayed(ReasoningReplay::ReasoningDetails, answer());
-        assert_eq!(sent["reasoning_details"], details);
-        let mut with_call = answer();
-        with_call.push(call("c1", json!({})));
-        let sent = replayed(ReasoningReplay::AsReceived, with_call);
-        assert_eq!((&sent["reasoning_details"], sent.get("reasoning")), (&details, None));
-    }
-
-    #[test]
-    fn arguments_are_always_an_object_in_a_string() {
-        let sent = sent(Role::Assistant, vec![call("c1", Value::String("{\"a".into()))], ANY);
-        let arguments = sent[0]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
-        assert_eq!(
-            serde_json::from_str::<Value>(arguments).unwrap(),
-            json!({"unparsed_arguments": "{\"a"})
-        );
-    }
-
-    #[test]
-    fn ids_are_mapped_alike_in_call_and_result() {
-        let options = ChatOptions { call_ids: CallIdRule::NineAlphanumeric, ..ANY };
-        let calls = sent(Role::Assistant, vec![call("call_1", json!({}))], options);
-        let results =
-            sent(Role::User, vec![ContentBlock::tool_result("call_1", "x", false)], options);
-        let id = calls[0]["tool_calls"][0]["id"].as_str().unwrap();
-        assert_eq!(results[0]["tool_call_id"], id);
-        assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
-    }
-
-    #[test]
-    fn options_that_change_a_message_change_its_key() {
-        let message = Arc::new(Message::new(
-            Role::Assistant,
-            vec![thought(DIALECT, "t", json!({"field": "reasoning"})), call("call_1", json!({}))],
-        ));
-        let req = ChatRequest { messages: vec![message], ..ChatRequest::default() };
-        let all = [
-            ANY,
-            ChatOptions { reasoning: ReasoningReplay::AsReceived, ..ANY },
-            ChatOptions { reasoning: ReasoningReplay::ReasoningContent, ..ANY },
-            ChatOptions { call_ids: CallIdRule::NineAlphanumeric, ..ANY },
-            ANY,
-        ];
-        for options in all {
-            let bytes = body(&req, options);
-            assert_eq!(
-                serde_json::from_slice::<Value>(&bytes).unwrap(),
-                to_wire(&req, options),
-                "{options:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use self::event::{Ending, Event, Item};
 use self::item::{Reasoning, Shown, State, Voice};
 use self::items::{Address, Items};
+use crate::capability::Dialect;
 use crate::error::LlmError;
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
@@ -30,7 +31,7 @@ use crate::stream::{FinishReason, StreamEvent};
 use crate::types::ProviderMeta;
 
 /// The name of this wire dialect in [`ProviderMeta::provider`].
-pub const DIALECT: &str = "openai-responses";
+pub const DIALECT: &str = Dialect::OpenaiResponses.name();
 
 /// Decodes one answer.
 pub struct ResponsesStreamState {
@@ -72,12 +73,12 @@ impl ResponsesStreamState {
         frame: SseFrame<'_>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), LlmError> {
-        // Gateways add markers that are no JSON, such as OpenRouter's `[DONE]`.
-        if self.finished || !frame.data.trim_start().starts_with('{') {
+        if self.finished {
             return Ok(());
         }
+        let Some(data) = fault::document(&frame)? else { return Ok(()) };
         let mut mended = String::new();
-        let (mut event, json) = read_event::<Event<'_>>(frame.data, &mut mended)?;
+        let (mut event, json) = read_event::<Event<'_>>(data, &mut mended)?;
         let kind = mem::take(&mut event.kind);
         self.apply(kind.non_empty().or(frame.event).unwrap_or_default(), event, json, out)
     }

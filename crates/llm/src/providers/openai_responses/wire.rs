@@ -1,7 +1,7 @@
 //! Chat request → the body of a Responses call.
 //!
 //! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message and on the options in its key; one canonical
+//! message remembers. A piece depends on its message and on the target; one canonical
 //! message becomes several items, so a piece is a list without its brackets.
 //!
 //! Nothing is kept on the server (`store: false`), so every request carries the whole dialogue and
@@ -14,29 +14,42 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
-use super::options::ResponsesOptions;
-use crate::providers::pieces::{self, CallIdRule, NOTHING_TO_SHOW};
-use crate::providers::tools;
-use crate::schema::SchemaDialect;
-use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role};
+use crate::capability::{Effort, ReasoningReplay, Target, ThinkingStyle};
+use crate::providers::pieces::{self, NOTHING_TO_SHOW};
+use crate::providers::{images, thinking, tools};
+use crate::types::{
+    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
+};
 
 /// The longest id of an item that the service takes back, in characters.
 const LONGEST_ID: usize = 64;
 
 /// The whole request as one value.
-pub fn to_wire(req: &ChatRequest, options: ResponsesOptions) -> Value {
-    let mut body = pieces::to_value(&Head::of(req, options));
-    let items = req.messages.iter().flat_map(|message| wire(message, options));
-    body["input"] = items.map(|item| pieces::to_value(&item)).collect();
+pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
+    let mut body = pieces::to_value(&Head::of(req, target));
+    let mut items = Vec::new();
+    for message in &req.messages {
+        let placed = placed(message, target);
+        items.extend(wire(&placed, target).iter().map(pieces::to_value));
+    }
+    body["input"] = items.into();
     body
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, options: ResponsesOptions) -> Vec<u8> {
+pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
+    let key = WireKey { dialect: DIALECT, options: target.message_key() };
     let piece = |message: &Arc<Message>| {
-        message.wire_bytes(options.key(), |message| pieces::to_json_items(&wire(message, options)))
+        message.wire_bytes(key, |message| {
+            pieces::to_json_items(&wire(&placed(message, target), target))
+        })
     };
-    pieces::join_body(&Head::of(req, options), "input", req.messages.iter().map(piece))
+    pieces::join_body(&Head::of(req, target), "input", req.messages.iter().map(piece))
+}
+
+/// The message with its pictures where the target takes them.
+fn placed<'a>(message: &'a Message, target: Target) -> Cow<'a, Message> {
+    images::placed(message, target, |id| target.call_ids.map(id).into_owned())
 }
 
 /// Everything before the items, in the order in which it rarely changes.
@@ -53,9 +66,20 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: Effort,
 }
 
 #[derive(Serialize)]
@@ -72,30 +96,37 @@ struct Tool<'a> {
     parameters: Cow<'a, Value>,
     /// Said because its absence means `true` here: the server would then make every optional
     /// parameter a required one.
-    strict: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 impl<'a> Head<'a> {
-    fn of(req: &'a ChatRequest, options: ResponsesOptions) -> Self {
-        let tools = tools::offered(req, SchemaDialect::Full).map(|(tool, parameters)| Tool {
+    fn of(req: &'a ChatRequest, target: Target) -> Self {
+        let tools = tools::offered(req, target.tool_schema).map(|(tool, parameters)| Tool {
             r#type: "function",
             name: &tool.name,
             description: &tool.description,
             parameters,
-            strict: false,
+            strict: target.strict_field.then_some(false),
         });
+        let tools: Vec<Tool<'_>> = tools.collect();
+        let is_asked = target.thinking == ThinkingStyle::Effort;
+        let effort = thinking::depth(req, target).filter(|_| is_asked).and_then(|d| d.effort);
         Self {
             model: &req.model,
             max_output_tokens: (req.max_tokens > 0).then_some(req.max_tokens),
             stream: true,
-            stream_options: options
-                .without_obfuscation
+            stream_options: target
+                .obfuscation_flag
                 .then_some(StreamOptions { include_obfuscation: false }),
             store: false,
             include: ["reasoning.encrypted_content"],
-            temperature: pieces::temperature(req.temperature),
+            temperature: pieces::temperature(req.temperature).filter(|_| target.temperature),
+            reasoning: effort.map(|effort| Reasoning { effort }),
+            prompt_cache_key: pieces::cache_key(req, target),
             instructions: req.system.as_deref().filter(|system| !system.is_empty()),
-            tools: tools.collect(),
+            tool_choice: pieces::tool_choice(req, target).filter(|_| !tools.is_empty()),
+            tools,
         }
     }
 }
@@ -174,19 +205,19 @@ enum Part<'a> {
     },
 }
 
-fn wire(message: &Message, options: ResponsesOptions) -> Vec<Item<'_>> {
+fn wire(message: &Message, target: Target) -> Vec<Item<'_>> {
     match message.role() {
-        Role::User => user_items(message),
-        Role::Assistant => assistant_items(message, options),
+        Role::User => user_items(message, target),
+        Role::Assistant => assistant_items(message, target),
     }
 }
 
 /// Results first: a call must be answered before anything else is said.
-fn user_items(message: &Message) -> Vec<Item<'_>> {
+fn user_items(message: &Message, target: Target) -> Vec<Item<'_>> {
     let results = message.content().iter().filter_map(|block| match block {
         ContentBlock::ToolResult { call_id, content, is_error, images } => {
             Some(Item::FunctionCallOutput {
-                call_id: CallIdRule::UpTo64.map(call_id),
+                call_id: target.call_ids.map(call_id),
                 output: output(content, *is_error, images),
             })
         }
@@ -224,18 +255,19 @@ fn input_image(image: &ImageData) -> Part<'_> {
     Part::InputImage { image_url: pieces::data_url(image), detail: "auto" }
 }
 
-fn assistant_items(message: &Message, options: ResponsesOptions) -> Vec<Item<'_>> {
+fn assistant_items(message: &Message, target: Target) -> Vec<Item<'_>> {
     let mut items = Vec::new();
     for block in message.content() {
         match block {
             ContentBlock::Text { text, meta } if !text.is_empty() => {
                 say(text, own(meta.as_ref()), &mut items);
             }
+            ContentBlock::Reasoning { .. } if target.reasoning_replay == ReasoningReplay::None => {}
             ContentBlock::Reasoning { meta, .. } => items.extend(reasoning(own(meta.as_ref()))),
             ContentBlock::ToolCall { id, name, arguments, meta } => {
                 items.push(Item::FunctionCall {
                     id: item_id(own(meta.as_ref()), "fc_"),
-                    call_id: CallIdRule::UpTo64.map(id),
+                    call_id: target.call_ids.map(id),
                     name,
                     arguments: pieces::arguments(arguments).to_string(),
                 });
@@ -246,7 +278,7 @@ fn assistant_items(message: &Message, options: ResponsesOptions) -> Vec<Item<'_>
             _ => {}
         }
     }
-    if options.calls_last {
+    if target.calls_last {
         items.sort_by_key(|item| matches!(item, Item::FunctionCall { .. }));
     }
     // The server refuses reasoning without the item it led to: what an answer that was cut off, or

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use llm::providers::gemini::options::GeminiOptions;
-use llm::providers::openai_chat::options::ChatOptions;
-use llm::providers::openai_responses::options::ResponsesOptions;
-use llm::providers::{anthropic, gemini, openai_chat, openai_responses};
+use llm::capability::target;
+use llm::providers::to_wire;
 use llm::{ChatRequest, ContentBlock, Message, Role};
 use serde_json::Value;
 
@@ -62,14 +60,7 @@ fn follow_up(message: &Message, dialect: Dialect) -> Value {
         Arc::new(Message::new(Role::User, results)),
     ];
     let request = ChatRequest { model: MODEL.to_owned(), messages, ..ChatRequest::default() };
-    match dialect {
-        Dialect::Anthropic => anthropic::wire::to_wire(&request),
-        Dialect::OpenAiChat => openai_chat::wire::to_wire(&request, ChatOptions::COMPATIBLE),
-        Dialect::OpenAiResponses => {
-            openai_responses::wire::to_wire(&request, ResponsesOptions::COMPATIBLE)
-        }
-        Dialect::Gemini => gemini::wire::to_wire(&request, GeminiOptions::for_model(MODEL)),
-    }
+    to_wire(dialect, &request, target(dialect, None, "", MODEL))
 }
 
 /// Every value of a document, outer ones first.

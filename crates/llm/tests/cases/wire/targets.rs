@@ -1,24 +1,18 @@
 //! The servers that a conversation may be for: their requests, and the rules these must keep.
 
-use llm::ChatRequest;
-use llm::providers::gemini::options::GeminiOptions;
-use llm::providers::openai_chat::options::ChatOptions;
-use llm::providers::openai_responses::options::ResponsesOptions;
-use llm::providers::{CallIdRule, anthropic, gemini, openai_chat, openai_responses};
+use llm::capability::{CallIdRule, Target as Row, TargetOverrides, target};
+use llm::providers::body;
+use llm::{ChatRequest, Dialect};
 use serde_json::Value;
 
+use crate::decoding;
 use crate::support::only_fields;
 
-/// The names of the targets that there is a writer for.
-pub(super) const NAMES: &[&str] = &["anthropic", "openai-chat", "openai-responses", "gemini"];
-
-/// A server by what it speaks.
+/// A server by what it speaks and what its requests may hold.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target {
-    Anthropic,
-    OpenAiChat(ChatOptions),
-    OpenAiResponses(ResponsesOptions),
-    Gemini(GeminiOptions),
+pub(super) struct Target {
+    dialect: Dialect,
+    row: Row,
 }
 
 /// A call in a request.
@@ -30,41 +24,26 @@ pub(super) struct Call {
 }
 
 impl Target {
-    /// By the name and the abilities in a case.
-    pub(super) fn named(name: &str, caps: Option<&Value>) -> Result<Self, String> {
-        let mut chat = ChatOptions::COMPATIBLE;
-        if let Some(caps) = caps {
-            only_fields("target_caps", caps, &["tool_call_id", "images"])?;
-            match caps.get("tool_call_id").map(Value::as_str) {
-                None => {}
-                Some(Some("alnum9")) => chat.call_ids = CallIdRule::NineAlphanumeric,
-                Some(other) => return Err(format!("unknown rule for ids {other:?}")),
-            }
-        }
-        match name {
-            "anthropic" => Ok(Self::Anthropic),
-            "openai-chat" => Ok(Self::OpenAiChat(chat)),
-            "openai-responses" => Ok(Self::OpenAiResponses(ResponsesOptions::COMPATIBLE)),
-            "gemini" => Ok(Self::Gemini(GeminiOptions::default())),
-            _ => Err(format!("unknown target {name}")),
-        }
+    /// By the name and the abilities in a case; nothing for a name without a writer.
+    pub(super) fn named(name: &str, caps: Option<&Value>) -> Option<Result<Self, String>> {
+        let dialect = decoding::named(name)?;
+        // The strictest service of the dialect that a case may be about.
+        let preset = (dialect == Dialect::Anthropic).then_some(dialect.name());
+        let row = target(dialect, preset, "", "m");
+        let told = caps.map_or(Ok(TargetOverrides::NONE), overrides);
+        Some(told.map(|told| Self { dialect, row: row.with(&told) }))
     }
 
     /// The request, read back from its bytes.
     pub(super) fn request(self, req: &ChatRequest) -> Result<Value, String> {
-        let body = match self {
-            Self::Anthropic => anthropic::wire::body(req),
-            Self::OpenAiChat(options) => openai_chat::wire::body(req, options),
-            Self::OpenAiResponses(options) => openai_responses::wire::body(req, options),
-            Self::Gemini(options) => gemini::wire::body(req, options),
-        };
-        serde_json::from_slice(&body).map_err(|error| error.to_string())
+        serde_json::from_slice(&body(self.dialect, req, self.row))
+            .map_err(|error| error.to_string())
     }
 
     /// The calls with their results, in order.
     pub(super) fn calls(self, request: &Value) -> Vec<Call> {
-        let (called, answered): (Vec<&Value>, Vec<&Value>) = match self {
-            Self::Anthropic => {
+        let (called, answered): (Vec<&Value>, Vec<&Value>) = match self.dialect {
+            Dialect::Anthropic => {
                 let blocks = || items(&request["messages"]).flat_map(|m| items(&m["content"]));
                 (
                     blocks().filter(|b| b["type"] == "tool_use").map(|b| &b["id"]).collect(),
@@ -74,7 +53,7 @@ impl Target {
                         .collect(),
                 )
             }
-            Self::OpenAiChat(_) => {
+            Dialect::OpenaiChat => {
                 let messages = || items(&request["messages"]);
                 let calls = messages().flat_map(|message| items(&message["tool_calls"]));
                 let tools = messages().filter(|message| message["role"] == "tool");
@@ -83,7 +62,7 @@ impl Target {
                     tools.map(|tool| &tool["tool_call_id"]).collect(),
                 )
             }
-            Self::OpenAiResponses(_) => {
+            Dialect::OpenaiResponses => {
                 let of = |kind: &'static str| {
                     items(&request["input"]).filter(move |item| item["type"] == kind)
                 };
@@ -93,7 +72,7 @@ impl Target {
                 )
             }
             // Ids are the server's to give; other calls have none.
-            Self::Gemini(_) => {
+            Dialect::Gemini => {
                 let of = |kind: &'static str| {
                     let parts = items(&request["contents"]).flat_map(|c| items(&c["parts"]));
                     parts.filter_map(move |part| part[kind].get("id"))
@@ -127,13 +106,28 @@ impl Target {
         if let Some(call) = self.calls(request).iter().find(|call| call.answers != 1) {
             return Err(format!("{} results for one call: {call:?}", call.answers));
         }
-        match self {
-            Self::Anthropic => check_messages(request),
-            Self::OpenAiChat(_) => check_chat(request),
-            Self::OpenAiResponses(_) => check_input(request),
-            Self::Gemini(_) => check_contents(request),
+        match self.dialect {
+            Dialect::Anthropic => check_messages(request),
+            Dialect::OpenaiChat => check_chat(request),
+            Dialect::OpenaiResponses => check_input(request),
+            Dialect::Gemini => check_contents(request),
         }
     }
+}
+
+/// The columns that a case tells, in the words of the cases.
+fn overrides(caps: &Value) -> Result<TargetOverrides, String> {
+    only_fields("target_caps", caps, &["tool_call_id", "images"])?;
+    let call_ids = match caps.get("tool_call_id").map(Value::as_str) {
+        None => None,
+        Some(Some("alnum9")) => Some(CallIdRule::NineAlphanumeric),
+        Some(other) => return Err(format!("unknown rule for ids {other:?}")),
+    };
+    let images = match caps.get("images") {
+        None => None,
+        Some(told) => Some(told.as_bool().ok_or("images is neither true nor false")?),
+    };
+    Ok(TargetOverrides { call_ids, images, ..TargetOverrides::NONE })
 }
 
 /// Roles alternate, no message and no text is blank, reasoning is signed and not the last thing said.

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::capability::{self, Dialect, TargetOverrides};
 
 /// A model that wants its calls back signed.
 const NEW: &str = "gemini-3-pro";
@@ -54,8 +55,12 @@ fn request(model: &str, turns: Vec<Vec<ContentBlock>>) -> ChatRequest {
     ChatRequest { model: model.into(), messages, ..ChatRequest::default() }
 }
 
+fn row(model: &str) -> Target {
+    capability::target(Dialect::Gemini, None, "", model)
+}
+
 fn sent(req: &ChatRequest) -> Value {
-    let options = GeminiOptions::for_model(&req.model);
+    let options = row(&req.model);
     let value = to_wire(req, options);
     assert_eq!(serde_json::from_slice::<Value>(&body(req, options)).unwrap(), value);
     value
@@ -252,7 +257,8 @@ fn tools_are_described_in_the_field_that_the_target_takes() {
     let tools = vec![tool("f", optional.clone()), tool("g", union.clone())];
     let req = ChatRequest { tools, ..request(NEW, vec![vec![ContentBlock::text("hi")]]) };
     let declared = |schemas| {
-        let options = GeminiOptions { schemas, ..GeminiOptions::default() };
+        let told = TargetOverrides { tool_schema: Some(schemas), ..TargetOverrides::NONE };
+        let options = row(NEW).with(&told);
         to_wire(&req, options)["tools"][0]["functionDeclarations"].clone()
     };
     assert_eq!(

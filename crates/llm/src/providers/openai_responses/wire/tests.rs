@@ -3,9 +3,17 @@
 use serde_json::json;
 
 use super::*;
+use crate::capability::{self, Dialect, TargetOverrides};
 use crate::types::ToolSpec;
 
-const ANY: ResponsesOptions = ResponsesOptions::COMPATIBLE;
+/// A server of which nothing is known.
+fn any() -> Target {
+    capability::target(Dialect::OpenaiResponses, None, "", "m")
+}
+
+fn calls_last() -> Target {
+    any().with(&TargetOverrides { calls_last: Some(true), ..TargetOverrides::NONE })
+}
 
 fn own(data: Value) -> Option<ProviderMeta> {
     Some(ProviderMeta { provider: DIALECT.into(), data })
@@ -35,12 +43,12 @@ fn item(id: &str) -> Value {
     json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "U0VBTEVE"})
 }
 
-fn sent(role: Role, blocks: Vec<ContentBlock>, options: ResponsesOptions) -> Value {
-    pieces::to_value(&wire(&Message::new(role, blocks), options))
+fn sent(role: Role, blocks: Vec<ContentBlock>, target: Target) -> Value {
+    pieces::to_value(&wire(&placed(&Message::new(role, blocks), target), target))
 }
 
 fn answer(blocks: Vec<ContentBlock>) -> Value {
-    sent(Role::Assistant, blocks, ANY)
+    sent(Role::Assistant, blocks, any())
 }
 
 fn kinds(items: &Value) -> Vec<&str> {
@@ -83,8 +91,10 @@ fn a_step_goes_out_as_reasoning_message_calls_and_their_outputs_in_order() {
         }],
         max_tokens: 1_000,
         temperature: Some(0.2),
+        ..ChatRequest::default()
     };
-    let options = ResponsesOptions { without_obfuscation: true, ..ANY };
+    let flagged = TargetOverrides { obfuscation_flag: Some(true), ..TargetOverrides::NONE };
+    let options = any().with(&flagged);
     insta::assert_json_snapshot!(to_wire(&req, options));
     let bytes = body(&req, options);
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), to_wire(&req, options));
@@ -94,7 +104,7 @@ fn a_step_goes_out_as_reasoning_message_calls_and_their_outputs_in_order() {
 fn a_request_without_extras_names_only_what_every_request_needs() {
     let req = ChatRequest { model: "m".into(), ..ChatRequest::default() };
     assert_eq!(
-        to_wire(&req, ANY),
+        to_wire(&req, any()),
         json!({
             "model": "m",
             "stream": true,
@@ -204,7 +214,7 @@ fn a_surface_that_wants_its_calls_last_gets_them_last() {
             thought(own(item("rs_1"))),
         ]
     };
-    let last = sent(Role::Assistant, blocks(), ResponsesOptions { calls_last: true, ..ANY });
+    let last = sent(Role::Assistant, blocks(), calls_last());
     assert_eq!(kinds(&last), ["message", "reasoning", "function_call", "function_call"]);
     assert_eq!((&last[2]["call_id"], &last[3]["call_id"]), (&json!("call_1"), &json!("call_2")));
     assert_eq!(kinds(&answer(blocks())), ["function_call", "message", "function_call"]);
@@ -215,7 +225,7 @@ fn options_that_change_a_message_change_its_key() {
     let blocks = vec![call("call_1", None), text("a", None)];
     let message = Arc::new(Message::new(Role::Assistant, blocks));
     let req = ChatRequest { messages: vec![message], ..ChatRequest::default() };
-    for options in [ANY, ResponsesOptions { calls_last: true, ..ANY }, ANY] {
+    for options in [any(), calls_last(), any()] {
         let bytes = body(&req, options);
         let value = serde_json::from_slice::<Value>(&bytes).unwrap();
         assert_eq!(value, to_wire(&req, options), "{options:?}");
@@ -235,25 +245,25 @@ fn pictures_stand_in_the_output_that_made_them_and_beside_the_users_words() {
     let image = json!({"type": "input_image", "image_url": url, "detail": "auto"});
     let said = |text| json!({"type": "input_text", "text": text});
     assert_eq!(
-        sent(Role::User, blocks, ANY),
+        sent(Role::User, blocks, any()),
         json!([
             {"type": "function_call_output", "call_id": "call_1", "output": [said("see"), image]},
             {"type": "message", "role": "user", "content": [said("and?"), image]},
         ])
     );
-    assert_eq!(sent(Role::User, vec![result("")], ANY)[0]["output"], json!([image]));
+    assert_eq!(sent(Role::User, vec![result("")], any())[0]["output"], json!([image]));
 }
 
 #[test]
 fn a_failed_result_says_so_in_its_text() {
-    let sent = sent(Role::User, vec![ContentBlock::tool_result("call_1", "boom", true)], ANY);
+    let sent = sent(Role::User, vec![ContentBlock::tool_result("call_1", "boom", true)], any());
     assert_eq!(sent[0]["output"], "ERROR: boom");
 }
 
 #[test]
 fn a_message_that_says_nothing_here_is_not_left_out() {
     let said = json!([{"type": "input_text", "text": NOTHING_TO_SHOW}]);
-    let silent = sent(Role::User, vec![ContentBlock::text("")], ANY);
+    let silent = sent(Role::User, vec![ContentBlock::text("")], any());
     assert_eq!(silent, json!([{"type": "message", "role": "user", "content": said}]));
     assert_eq!(
         answer(vec![thought(foreign(json!({"type": "thinking"})))]),
@@ -265,7 +275,7 @@ fn a_message_that_says_nothing_here_is_not_left_out() {
 fn a_call_and_its_output_agree_on_an_id_that_is_too_long() {
     let id = format!("resp_{}:call_0", "x".repeat(60));
     let call = answer(vec![call(&id, None)])[0]["call_id"].clone();
-    let output = sent(Role::User, vec![ContentBlock::tool_result(&id, "x", false)], ANY);
+    let output = sent(Role::User, vec![ContentBlock::tool_result(&id, "x", false)], any());
     assert_eq!(call, output[0]["call_id"]);
     assert!(call.as_str().unwrap().len() <= 64, "{call}");
 }

@@ -2,10 +2,12 @@
 
 use std::io::{self, PipeWriter};
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use process_wrap::std::{CommandWrap, CommandWrapper as _, ProcessSession};
 use rustix::process::Pid;
 use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::family::{MARK, Mark};
 use super::{SpawnError, Spec};
@@ -41,6 +43,8 @@ pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Result<Pid, Spaw
 
 /// The way that works everywhere. Its cost grows with the memory of this process.
 fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(handle_ignored_signals);
     let [stdout, stderr] = &pipes.writers;
     let mut command = Command::new(&spec.program);
     command
@@ -60,6 +64,28 @@ fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
     let leader = Pid::from_child(&command.spawn()?);
     mark.put_on(leader);
     Ok(leader)
+}
+
+/// Keeps a forked child from inheriting that a signal which a shell needs to end is ignored; `vfork` resets
+/// the same ones. An exec resets what has a handler, and to this program one that nobody listens to is as
+/// good as none.
+fn handle_ignored_signals() {
+    for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()] {
+        if is_ignored(kind)
+            && let Err(error) = signal(kind)
+        {
+            tracing::debug!(%error, ?kind, "child processes go on ignoring a signal");
+        }
+    }
+}
+
+/// The signals that this process ignores are a set of bits in proc_pid_status(5). Other systems do not tell
+/// a program without unsafe code: there a child goes on ignoring what its parent ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set & (1 << (kind.as_raw_value() - 1)) != 0)
 }
 
 #[cfg(test)]
@@ -103,23 +129,46 @@ mod tests {
         let mut reader = io::PipeReader::from(reader.into_blocking_fd().unwrap());
         reader.read_to_string(&mut said).unwrap();
         rustix::process::waitpid(Some(leader), WaitOptions::empty()).unwrap();
+        // The 31 classic ones: the C library keeps two others for itself.
+        if let Some((before, set)) = said.split_once("SigIgn:\t") {
+            let set = u64::from_str_radix(set.trim(), 16).unwrap() & 0x7fff_ffff;
+            said = format!("{before}ignored: {set:#x}\n");
+        }
         said.replace(&leader.as_raw_nonzero().to_string(), "LEADER").replace(mark.as_env(), "MARK")
     }
 
     #[tokio::test]
     async fn both_ways_to_start_a_child_give_it_the_same() {
         let command = "echo $0 $PWD $$; env | grep -v ^_=; cut -d' ' -f5-7 /proc/$$/stat; \
-                       ls /proc/self/fd; readlink /proc/$$/fd/0; grep -E 'SigBlk' /proc/$$/status";
+                       ls /proc/self/fd; readlink /proc/$$/fd/0; \
+                       exec grep -E 'Sig(Blk|Ign)' /proc/self/status";
         let mut spec = spec("bash", command);
         spec.env.push((OsString::from("X"), OsString::from("a=b c\n")));
         let forked = printed(true, &spec);
         assert_eq!(printed(false, &spec), forked);
         assert!(forked.starts_with("own-name /usr LEADER\n"), "{forked}");
+        println!("{forked}");
         #[cfg(target_os = "linux")]
         assert!(
             forked.contains("\nLEADER LEADER 0\n"),
             "own group and session, no terminal: {forked}"
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn both_ways_give_it_the_same_also_when_signals_are_ignored() {
+        let same = "process::start::tests::both_ways_to_start_a_child_give_it_the_same";
+        let again = Command::new("env")
+            .args(["--default-signal", "--ignore-signal=HUP,INT,QUIT,TERM"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", same, "--show-output"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&again.stdout);
+        assert!(again.status.success() && said.contains("1 passed"), "{said}");
+        // Only the first signal, which nohup ignores.
+        assert!(said.contains("\nignored: 0x1\n"), "{said}");
     }
 
     #[tokio::test]

@@ -119,6 +119,11 @@ pub(crate) const RULES: &[Rule] = &[
                 why: "Linux tells about processes in files, below /proc",
             },
             Exception {
+                file: "agent/src/process/start.rs",
+                what: "std::fs",
+                why: "Linux tells which signals are ignored in a file, below /proc",
+            },
+            Exception {
                 file: "agent/src/process/vfork.rs",
                 what: "nix::fcntl::OFlag",
                 why: "a child's standard input is opened for it in the words of open(2)",

@@ -42,12 +42,19 @@ pub enum Decision {
 pub struct Policy {
     mode: PermissionMode,
     session_allow: Vec<(String, Option<String>)>,
+    doubt: Option<String>,
 }
 
 impl Policy {
     /// A policy of the mode alone.
     pub fn new(mode: PermissionMode) -> Self {
-        Self { mode, session_allow: Vec::new() }
+        Self { mode, session_allow: Vec::new(), doubt: None }
+    }
+
+    /// A policy that asks wherever one of the mode alone would let a call run, because rules may be
+    /// missing; `why` says what happened to them.
+    pub fn in_doubt(mode: PermissionMode, why: &str) -> Self {
+        Self { doubt: Some(why.to_owned()), ..Self::new(mode) }
     }
 
     /// The mode.
@@ -66,6 +73,25 @@ impl Policy {
     /// Judges one call.
     pub fn decide(&self, tool: &dyn Tool, args: &Value) -> Decision {
         let effects = tool.effects(args);
+        let decision = self.by_mode(tool, args, &effects);
+        match &self.doubt {
+            // What touches nothing is nothing that a rule would be needed for.
+            Some(why) if decision == Decision::Allow && effects != Effects::none() => {
+                match self.is_allowed_for_session(tool, args) {
+                    true => Decision::Allow,
+                    false => Decision::Ask { reason: format!("{why}: rules may be missing") },
+                }
+            }
+            _ => decision,
+        }
+    }
+
+    fn is_allowed_for_session(&self, tool: &dyn Tool, args: &Value) -> bool {
+        let entry = (tool.name().to_owned(), tool.permission_subject(args));
+        self.session_allow.contains(&entry)
+    }
+
+    fn by_mode(&self, tool: &dyn Tool, args: &Value, effects: &Effects) -> Decision {
         if effects.is_read_only() {
             return Decision::Allow;
         }
@@ -74,19 +100,17 @@ impl Policy {
                 reason: format!(
                     "plan mode: {} would {}. Describe the change instead, or ask the user to leave plan mode.",
                     tool.name(),
-                    describe(&effects)
+                    describe(effects)
                 ),
             },
             PermissionMode::Bypass => Decision::Allow,
-            PermissionMode::AcceptEdits if is_plain_edit(&effects) => Decision::Allow,
+            PermissionMode::AcceptEdits if is_plain_edit(effects) => Decision::Allow,
             PermissionMode::Default | PermissionMode::AcceptEdits => {
-                let entry = (tool.name().to_owned(), tool.permission_subject(args));
-                if self.session_allow.contains(&entry) {
-                    Decision::Allow
-                } else {
-                    Decision::Ask {
-                        reason: format!("{} would {}", tool.name(), describe(&effects)),
-                    }
+                match self.is_allowed_for_session(tool, args) {
+                    true => Decision::Allow,
+                    false => Decision::Ask {
+                        reason: format!("{} would {}", tool.name(), describe(effects)),
+                    },
                 }
             }
         }
@@ -194,5 +218,23 @@ mod tests {
         assert_eq!(policy.decide(&tool, &json!({})), Decision::Allow);
         policy.mode = Plan;
         assert!(matches!(policy.decide(&tool, &json!({})), Decision::Deny { .. }));
+    }
+
+    #[test]
+    fn in_doubt_nothing_runs_without_a_persons_word_and_nothing_forbidden_becomes_a_question() {
+        let read = Acts(Effects::reads(PathSet::Workspace));
+        for mode in [Standard, AcceptEdits, Bypass] {
+            let policy = Policy::in_doubt(mode, "config.toml cannot be read");
+            for effects in [Effects::reads(PathSet::Workspace), Effects::command()] {
+                let decision = policy.decide(&Acts(effects), &json!({}));
+                assert!(matches!(decision, Decision::Ask { .. }), "{mode:?}");
+            }
+        }
+        let mut policy = Policy::in_doubt(Plan, "config.toml cannot be read");
+        let command = policy.decide(&Acts(Effects::command()), &json!({}));
+        assert!(matches!(command, Decision::Deny { .. }));
+        policy.allow_for_session(&read, &json!({}));
+        assert_eq!(policy.decide(&read, &json!({})), Decision::Allow);
+        assert_eq!(policy.decide(&Acts(Effects::none()), &json!({})), Decision::Allow);
     }
 }

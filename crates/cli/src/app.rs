@@ -1,7 +1,9 @@
 //! The composition root: environment and arguments become a model, tools, an approver and an agent.
 
+pub(crate) mod config;
 mod models;
 mod system;
+pub(crate) mod trust;
 
 use std::env;
 use std::io;
@@ -13,9 +15,11 @@ use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
-use agent::{Agent, Approver, DenyAll, Policy, tools};
+use agent::{Agent, Approver, DenyAll, PermissionMode, Policy, tools};
+use llm::config::file::Mode;
 use tokio::sync::mpsc;
 
+use self::config::Configuration;
 pub(crate) use self::models::{Models, ProviderEnvironment, Resolved};
 use crate::approve::{Interactive, Question};
 use crate::args::{Args, Command, OutputFormat};
@@ -29,7 +33,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, logs};
+use crate::{complain, demo, grants, inspect, logs};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +44,9 @@ pub(crate) enum StartError {
     /// A setting is missing or wrong.
     #[error("{0}")]
     Config(String),
+    /// What the work needs comes from a repository that nobody trusted with it.
+    #[error("{0}; see `anvil trust`")]
+    Untrusted(String),
 }
 
 impl StartError {
@@ -53,12 +60,12 @@ impl StartError {
 pub(crate) struct Environment {
     /// Keys and endpoints.
     providers: ProviderEnvironment,
-    /// `ANVIL_MODEL`.
-    model: Option<String>,
     /// `ANVIL_LOG`.
     log: Option<String>,
     /// Where sessions, logs and history go; nowhere without a home folder.
     data_dir: Option<PathBuf>,
+    /// Where the user's own file is.
+    config_dir: Option<PathBuf>,
     /// Folders of anvil's own, which no tool may write.
     own_dirs: Vec<PathBuf>,
     /// Whether colours are unwanted or impossible.
@@ -88,10 +95,10 @@ impl Environment {
                 openai_base_url: var("OPENAI_BASE_URL"),
                 ollama_host: var("OLLAMA_HOST"),
             },
-            model: var("ANVIL_MODEL"),
             log: var("ANVIL_LOG"),
-            own_dirs: data_dir.iter().cloned().chain(config_dir).collect(),
+            own_dirs: data_dir.iter().chain(&config_dir).cloned().collect(),
             data_dir,
+            config_dir,
             is_plain: var("NO_COLOR").is_some() || var("TERM").as_deref() == Some("dumb"),
         }
     }
@@ -122,6 +129,9 @@ pub(crate) fn run(args: Args) -> Exit {
 
 fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
     let env = Environment::read();
+    if let Some(text) = answer(&args, &env)? {
+        return Ok(headless::print(&text));
+    }
     let plan = plan(&args)?;
     let log_file = env.data_dir.as_ref().map(|dir| dir.join("logs/anvil.log"));
     logs::start(log_file, env.log.as_deref()).map_err(StartError::Config)?;
@@ -141,6 +151,28 @@ fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
         saved.restore();
     }
     exit
+}
+
+/// What a command that only looks something up, or keeps a grant, has to say.
+fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
+    let Some(Command::Config { .. } | Command::Trust { .. }) = args.command else {
+        return Ok(None);
+    };
+    let cwd = workspace(args.cwd.as_deref())?;
+    let configuration = config::load(args, env, &cwd)?;
+    Ok(Some(match args.command.clone() {
+        Some(Command::Trust { action }) => {
+            let store = trust::TrustStore::read(env.data_dir.as_deref())
+                .map_err(|error| StartError::Config(error.to_string()))?;
+            grants::run(action.unwrap_or_default(), &configuration, store)?
+        }
+        Some(Command::Config { action }) => {
+            tell(&configuration);
+            let is_set = |variable: &str| var(variable).is_some();
+            inspect::run(&action.unwrap_or_default(), &configuration, &is_set)?
+        }
+        Some(Command::Demo) | None => return Ok(None),
+    }))
 }
 
 /// What kind of run it is.
@@ -226,23 +258,27 @@ impl Work {
             }
         };
         let (events, receiver) = agent::channel::channel();
-        let agent = self.agent(prepared.model, &prepared.cwd, Arc::new(DenyAll), events.clone())?;
+        let Prepared { cwd, model, prompt, configuration } = prepared;
+        let agent = self.agent(model, &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
-        Ok(headless::run(agent, events, ui, &signals, prepared.prompt).await)
+        Ok(headless::run(agent, events, ui, &signals, prompt).await)
     }
 
     async fn repl(self, signals: Signals) -> Result<Exit, StartError> {
         let cwd = workspace(self.args.cwd.as_deref())?;
+        let configuration = config::load(&self.args, &self.env, &cwd)?;
+        tell(&configuration);
         let models = Models::new(self.env.providers.clone());
+        let name = configuration.settings.instructions.default_model.as_deref();
         let model = tokio::select! {
-            model = models.resolve(self.model_name()) => model?,
+            model = models.resolve(name) => model?,
             stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
         };
         let (approver, questions) = Interactive::new();
         let (events, receiver) = agent::channel::channel();
-        let agent = self.agent(model, &cwd, Arc::new(approver), events.clone())?;
+        let agent = self.agent(model, &cwd, &configuration, Arc::new(approver), events.clone())?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
         Ok(Repl { agent, events, ui, signals, models, history }.run().await)
@@ -251,22 +287,27 @@ impl Work {
     /// All that may fail before a turn, cheapest first.
     async fn prepare(&self, prompt: String, source: Source) -> Result<Prepared, StartError> {
         let cwd = workspace(self.args.cwd.as_deref())?;
+        let configuration = config::load(&self.args, &self.env, &cwd)?;
+        tell(&configuration);
         let models = Models::new(self.env.providers.clone());
-        let model = models.resolve(self.model_name()).await?;
+        let name = configuration.settings.instructions.default_model.as_deref();
+        let model = models.resolve(name).await?;
+        let provider = model.model.label.split(':').next().unwrap_or_default();
+        if let Some(why) = configuration.settings.needs_grant(provider) {
+            return Err(StartError::Untrusted(why));
+        }
         let say = |line: &str| complain(&format!("anvil: {line}\n"));
         let input =
             stdin::read(source, say).await.map_err(|error| StartError::Usage(error.to_string()))?;
-        Ok(Prepared { cwd, model, prompt: join_prompt(&prompt, input.as_deref())? })
-    }
-
-    fn model_name(&self) -> Option<&str> {
-        self.args.model.as_deref().or(self.env.model.as_deref())
+        let prompt = join_prompt(&prompt, input.as_deref())?;
+        Ok(Prepared { cwd, model, prompt, configuration })
     }
 
     fn agent(
         &self,
         model: Resolved,
         cwd: &Path,
+        configuration: &Configuration,
         approver: Arc<dyn Approver>,
         events: EventSender,
     ) -> Result<Agent, StartError> {
@@ -279,13 +320,13 @@ impl Work {
             provider: model.provider,
             model: model.model,
             tools: builtin_tools(cwd, &self.env.own_dirs)?,
-            policy: Policy::new(self.args.permission_mode()),
+            policy: policy(configuration),
             approver,
             events,
             cwd: cwd.to_owned(),
             session_id: self.session_id.clone(),
             config: AgentConfig {
-                max_steps: self.args.max_steps,
+                max_steps: configuration.max_steps(),
                 max_wall_time: self.args.max_wall_time,
                 system: Some(system),
             },
@@ -321,6 +362,29 @@ struct Prepared {
     cwd: PathBuf,
     model: Resolved,
     prompt: String,
+    configuration: Configuration,
+}
+
+/// Tells what a person has to know about the configuration before the work.
+fn tell(configuration: &Configuration) {
+    for notice in &configuration.notices {
+        complain(&format!("anvil: {notice}\n"));
+    }
+}
+
+/// What runs, asks or is refused, as configured.
+fn policy(configuration: &Configuration) -> Policy {
+    let mode = match configuration.settings.runtime.mode {
+        Some(Mode::AcceptEdits) => PermissionMode::AcceptEdits,
+        Some(Mode::Plan) => PermissionMode::Plan,
+        Some(Mode::Bypass) => PermissionMode::Bypass,
+        // What `auto` would let run without asking needs a sandbox first.
+        Some(Mode::Default | Mode::Auto) | None => PermissionMode::Default,
+    };
+    match &configuration.doubt {
+        Some(why) => Policy::in_doubt(mode, why),
+        None => Policy::new(mode),
+    }
 }
 
 /// The tools on offer for work in `cwd`; `own`, anvil's own folders, are out of their reach.

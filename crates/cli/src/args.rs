@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::PermissionMode;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use llm::config::Origin;
 
 use crate::exit;
 
@@ -15,8 +17,7 @@ use crate::exit;
     name = "anvil",
     version,
     about = "A terminal-first coding agent",
-    after_help = exit::HELP,
-    args_conflicts_with_subcommands = true
+    after_help = exit::HELP
 )]
 pub(crate) struct Args {
     /// Run one turn on PROMPT and exit. PROMPT may be left out when input is piped
@@ -31,20 +32,28 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
 
-    /// The most model requests of one turn
+    /// The most model requests of one turn, 100 unless configured
     #[arg(
-        long, alias = "max-turns", value_name = "N", default_value_t = 100,
+        long, alias = "max-turns", value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..)
     )]
-    pub(crate) max_steps: u32,
+    pub(crate) max_steps: Option<u32>,
 
     /// The longest a turn may take, such as 90s, 30m or 1h30m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_wall_time: Option<Duration>,
 
     /// Work in DIR instead of the current directory
-    #[arg(short = 'C', long = "cwd", value_name = "DIR")]
+    #[arg(short = 'C', long = "cwd", value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
+
+    /// A configuration file that counts like options do
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Treat unknown keys in configuration files as errors
+    #[arg(long, global = true)]
+    pub(crate) strict_config: bool,
 
     /// How much happens without asking
     #[arg(long, value_enum, value_name = "MODE")]
@@ -75,10 +84,56 @@ pub(crate) struct Args {
 }
 
 /// What else the program can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub(crate) enum Command {
     /// Repair a small broken project with no key and no network: real tools, a scripted model
     Demo,
+    /// Show what is configured, by whom, and whether it counts
+    Config {
+        #[command(subcommand)]
+        action: Option<ConfigAction>,
+    },
+    /// Show what this repository asks authority for, grant it or take it back
+    Trust {
+        #[command(subcommand)]
+        action: Option<TrustAction>,
+    },
+}
+
+/// What can be asked about the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Every value with its layer, place and trust
+    #[default]
+    Show,
+    /// All layers of one key, or of the keys in one table
+    Explain {
+        /// Such as providers.anthropic.base_url
+        key: String,
+    },
+    /// Where the files are
+    Path,
+    /// The JSON Schema of a configuration file
+    Schema,
+}
+
+/// What can be done about trust.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Subcommand)]
+pub(crate) enum TrustAction {
+    /// What is asked for, as a difference to what was granted
+    #[default]
+    Show,
+    /// Let the repository have what it asks for, as it is now
+    Grant {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Let the key in a variable go to a further server: NAME=https://host
+        #[arg(long, value_name = "VARIABLE=ADDRESS", value_parser = credential_origin)]
+        credential_origin: Vec<(String, Origin)>,
+    },
+    /// Take back all that was granted
+    Revoke,
 }
 
 /// What standard output carries.
@@ -108,20 +163,46 @@ enum Mode {
 impl Args {
     /// Reads a command line; the first word is the program's name.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(bind_prompt(words))
+        let mut command = Self::command();
+        let mut matches = command.try_get_matches_from_mut(bind_prompt(words))?;
+        let args = Self::from_arg_matches_mut(&mut matches)?;
+        match (&args.command, args.option_of_a_turn()) {
+            (Some(_), Some(option)) => Err(command.error(
+                ErrorKind::ArgumentConflict,
+                format!("{option} is for a turn and cannot be used with a command"),
+            )),
+            _ => Ok(args),
+        }
     }
 
-    /// How much happens without asking.
-    pub(crate) fn permission_mode(&self) -> PermissionMode {
+    /// An option that was given and says something about a turn.
+    fn option_of_a_turn(&self) -> Option<&'static str> {
+        let given = [
+            (self.print.is_some(), "--print"),
+            (self.model.is_some(), "--model"),
+            (self.max_steps.is_some(), "--max-steps"),
+            (self.max_wall_time.is_some(), "--max-wall-time"),
+            (self.permission_mode.is_some(), "--permission-mode"),
+            (self.dangerously_skip_permissions, "--dangerously-skip-permissions"),
+            (self.append_system_prompt.is_some(), "--append-system-prompt"),
+            (self.system_file.is_some(), "--system-file"),
+            (self.no_stdin, "--no-stdin"),
+            (self.verbose, "--verbose"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+    }
+
+    /// How much happens without asking, if an option says so.
+    pub(crate) fn permission_mode(&self) -> Option<PermissionMode> {
         if self.dangerously_skip_permissions {
-            return PermissionMode::Bypass;
+            return Some(PermissionMode::Bypass);
         }
-        match self.permission_mode {
-            None | Some(Mode::Default) => PermissionMode::Default,
-            Some(Mode::AcceptEdits) => PermissionMode::AcceptEdits,
-            Some(Mode::Plan) => PermissionMode::Plan,
-            Some(Mode::Bypass) => PermissionMode::Bypass,
-        }
+        Some(match self.permission_mode? {
+            Mode::Default => PermissionMode::Default,
+            Mode::AcceptEdits => PermissionMode::AcceptEdits,
+            Mode::Plan => PermissionMode::Plan,
+            Mode::Bypass => PermissionMode::Bypass,
+        })
     }
 }
 
@@ -165,6 +246,12 @@ fn is_dashed_prose(word: &OsStr) -> bool {
     let Some(text) = word.to_str() else { return false };
     let head = text.split('=').next().unwrap_or(text);
     head.starts_with('-') && head.contains(char::is_whitespace)
+}
+
+/// Reads `VARIABLE=ADDRESS`.
+fn credential_origin(text: &str) -> Result<(String, Origin), String> {
+    let (variable, address) = text.split_once('=').ok_or("write VARIABLE=https://host")?;
+    Ok((variable.to_owned(), Origin::of(address)?))
 }
 
 /// Reads `90`, `90s`, `30m`, `2h` or a sum of such parts like `1h30m`.
@@ -217,8 +304,8 @@ mod tests {
 
     #[test]
     fn yolo_and_max_turns_are_other_names_of_the_same_options() {
-        assert_eq!(read(&["--yolo"]).unwrap().permission_mode(), PermissionMode::Bypass);
-        assert_eq!(read(&["--max-turns", "7"]).unwrap().max_steps, 7);
+        assert_eq!(read(&["--yolo"]).unwrap().permission_mode(), Some(PermissionMode::Bypass));
+        assert_eq!(read(&["--max-turns", "7"]).unwrap().max_steps, Some(7));
         assert!(read(&["--max-steps", "0"]).is_err());
     }
 

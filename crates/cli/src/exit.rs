@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     BudgetExceeded,
     /// The command line is wrong, or there is no prompt.
     Usage,
+    /// What the work needs comes from configuration that is not trusted.
+    Untrusted,
     /// A setting is missing or wrong.
     Config,
     /// A signal, or a reader that went away.
@@ -61,6 +63,7 @@ impl Exit {
             Self::VerificationFailed => 6,
             Self::BudgetExceeded => 7,
             Self::Usage => 64,
+            Self::Untrusted => 77,
             Self::Config => 78,
             Self::Stopped(stop) => stop.code(),
         }
@@ -77,9 +80,10 @@ impl From<Exit> for ExitCode {
 pub(crate) const HELP: &str = "\
 Exit codes:
     0  done                    4  refused               64  usage error
-    1  failed                  5  protocol_stopped      78  configuration error
-    2  max_steps               6  verification_failed  129  terminal is gone (SIGHUP)
-    3  max_tokens              7  budget_exceeded      130  interrupted (SIGINT)
+    1  failed                  5  protocol_stopped      77  needs trust (anvil trust)
+    2  max_steps               6  verification_failed   78  configuration error
+    3  max_tokens              7  budget_exceeded      129  terminal is gone (SIGHUP)
+                                                       130  interrupted (SIGINT)
                                                        141  standard output was closed
                                                        143  terminated (SIGTERM)";
 
@@ -118,7 +122,7 @@ mod tests {
     fn the_help_lists_the_code_of_every_end() {
         let outcomes = 0..=7;
         let stops = [Stop::HungUp, Stop::Interrupted, Stop::OutputClosed, Stop::Terminated];
-        let others = [Exit::Usage.code(), Exit::Config.code()];
+        let others = [Exit::Usage.code(), Exit::Untrusted.code(), Exit::Config.code()];
         for code in outcomes.chain(others).chain(stops.map(Stop::code)) {
             let code = code.to_string();
             assert!(HELP.split_whitespace().any(|word| word == code), "{code} is not in the help");

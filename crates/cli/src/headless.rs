@@ -47,11 +47,22 @@ pub(crate) fn output_failed(error: &io::Error) -> Exit {
     Exit::Failed
 }
 
+/// Prints what a command has to say.
+pub(crate) fn print(text: &str) -> Exit {
+    let text = agent::sanitize::visible(text);
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(error) => output_failed(&error),
+    }
+}
+
 /// Tells why no turn began, in the form that was asked for.
 pub(crate) fn never_began(error: &StartError, format: OutputFormat, session_id: &str) -> Exit {
     let (kind, exit) = match error {
         StartError::Usage(_) => ("usage", Exit::Usage),
         StartError::Config(_) => ("config", Exit::Config),
+        StartError::Untrusted(_) => ("untrusted", Exit::Untrusted),
     };
     let info = ErrorInfo { kind: kind.to_owned(), message: error.to_string() };
     if format == OutputFormat::Text {

@@ -9,7 +9,7 @@ use agent::{Agent, TurnOutcome};
 use llm::ContentBlock;
 
 use self::editor::{Editor, Input};
-use crate::app::{Models, StartError};
+use crate::app::Models;
 use crate::commands::{self, Command, Line};
 use crate::exit::Exit;
 use crate::headless::output_failed;
@@ -123,7 +123,7 @@ impl Repl {
                 self.agent.switch_model(model.provider, model.model);
                 format!("Now {}, with the conversation so far.\n", self.agent.model().label)
             }
-            Err(StartError::Usage(error) | StartError::Config(error)) => format!("{error}\n"),
+            Err(error) => format!("{error}\n"),
         }
     }
 

@@ -49,6 +49,10 @@ impl Home {
         self.dir.path().join("anvil/data")
     }
 
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("anvil/config")
+    }
+
     /// `anvil` in the workspace with nothing of the test's own environment but the path.
     pub fn anvil(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anvil"));

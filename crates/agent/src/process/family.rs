@@ -150,6 +150,12 @@ impl Family {
         (ours, others)
     }
 
+    /// Reaps what has died since [`Deaths::of_orphans`] was heard, which would stay a zombie for as long as
+    /// the leader runs.
+    pub(super) fn reap(&self) {
+        self.survivors();
+    }
+
     /// Notes everything that descends from the leader, or from survivors once it is gone.
     pub(super) fn remember(&mut self, leader_runs: bool) {
         let mut above = self.survivors();
@@ -252,9 +258,10 @@ impl Deaths {
         Self(signal(SignalKind::child()).ok())
     }
 
-    /// Hears nothing.
-    pub(super) fn ignored() -> Self {
-        Self(None)
+    /// Listens while the leader runs, when no dead child is needed as evidence: where orphans are not
+    /// claimed the dead one that made a session tells whose the others in it are.
+    pub(super) fn of_orphans() -> Self {
+        if CLAIMED.load(Ordering::Relaxed) { Self::listen() } else { Self(None) }
     }
 
     /// Waits for the next death or deaths.

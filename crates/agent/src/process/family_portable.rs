@@ -57,6 +57,9 @@ impl Family {
         }
     }
 
+    /// Nothing to reap: orphans are not ours.
+    pub(super) fn reap(&self) {}
+
     /// Nothing to note: members cannot be listed.
     pub(super) fn remember(&mut self, _leader_runs: bool) {}
 
@@ -88,7 +91,8 @@ impl Deaths {
         Self(true)
     }
 
-    pub(super) fn ignored() -> Self {
+    /// Hears nothing: orphans are not ours.
+    pub(super) fn of_orphans() -> Self {
         Self(false)
     }
 

@@ -102,7 +102,7 @@ impl Owner {
     async fn until_its_end(&mut self) -> Ended {
         let mut watch = Watch {
             alarm: Box::pin(sleep_until(self.started + self.timeout)),
-            deaths: Deaths::ignored(),
+            deaths: Deaths::of_orphans(),
             hears_stop: true,
         };
         loop {
@@ -110,7 +110,8 @@ impl Owner {
                 Event::Exited => return Ended::Completed,
                 Event::Alarm => return Ended::TimedOut,
                 Event::Stop => return Ended::Cancelled,
-                Event::Output | Event::FamilyChanged => {}
+                Event::FamilyChanged => self.family.reap(),
+                Event::Output => {}
             }
         }
     }

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use agent::process::{Status, claim_orphans};
+use agent::process::{Status, claim_orphans, spawn};
+use tokio::sync::mpsc;
 
 use crate::support::{
     PATIENCE, assert_nothing_runs, cancelled_once_it_says, run, running, shell, unique_sleep,
@@ -73,9 +74,41 @@ fn a_program_that_claims_its_orphans_is_left_with_no_child_at_all() {
         }
         drop(busy);
     });
+    assert_eq!(own_children(), "");
+}
+
+#[test]
+fn an_orphan_that_dies_while_its_command_runs_is_no_zombie_for_long() {
+    let name = "an_orphan_that_dies_while_its_command_runs_is_no_zombie_for_long";
+    if !is_alone(name) {
+        return assert_passed(&again(&["env"], name));
+    }
+    claim_orphans();
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let mut spec = shell(&format!(
+        "for i in 1 2 3; do setsid -f true; done; echo started; {}; :",
+        unique_sleep()
+    ));
+    spec.output = Some(Box::new(move |_, bytes| heard.send(bytes.to_vec()).unwrap_or_default()));
+    let cancel = spec.cancel.clone();
+    let reaped = async {
+        let child = spawn(spec).unwrap();
+        assert_eq!(hear.recv().await.unwrap(), b"started\n");
+        // The command is the child of whichever thread started it.
+        while !own_children().replace(&format!("{} ", child.id()), "").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+        assert_eq!(child.wait().await.unwrap().stragglers, 1);
+    };
+    runtime().block_on(async { tokio::time::timeout(PATIENCE, reaped).await.unwrap() });
+    assert_eq!(own_children(), "");
+}
+
+/// The children of the first thread, which gets the orphans.
+fn own_children() -> String {
     let own = std::process::id();
-    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-    assert_eq!(children, "");
+    std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap()
 }
 
 /// A background job of a shell that became this program, as `exec anvil` does.

@@ -30,7 +30,7 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
     let (events, receiver) = channel();
     let agent = Agent::new(AgentParts {
         provider: Arc::new(provider),
-        model: ModelRef { label: "bench:m".into(), id: "m".into(), max_tokens: 1000 },
+        model: ModelRef { label: "bench:m".into(), id: "m".into(), ..ModelRef::default() },
         tools,
         policy: Policy::new(PermissionMode::Default),
         approver: Arc::new(DenyAll),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use llm::{ContentBlock, IntegrityError, LlmError, Message, Provider, Usage};
+use llm::{ContentBlock, Effort, IntegrityError, LlmError, Message, Provider, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::Approver;
@@ -24,14 +24,18 @@ use crate::turn::{Input, Next, Turn};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Which model is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRef {
     /// How people write it: `provider:model-id`.
     pub label: String,
     /// The provider's own id, sent in each request.
     pub id: String,
-    /// The most tokens one answer may have.
+    /// The most tokens one answer may have; 0 leaves it to the server where that is possible.
     pub max_tokens: u32,
+    /// How hard it is to think; its own default where nothing is told.
+    pub effort: Option<Effort>,
+    /// The most tokens it may think with, for models that count them.
+    pub thinking_budget: Option<u32>,
 }
 
 /// Limits and texts of a session.
@@ -61,7 +65,8 @@ pub struct AgentParts {
     pub events: EventSender,
     /// The workspace.
     pub cwd: PathBuf,
-    /// The session's id.
+    /// The session's id. It tells nothing about the user, since servers get to see it as the key of the
+    /// cached beginning.
     pub session_id: String,
     /// Limits and texts.
     pub config: AgentConfig,
@@ -118,12 +123,9 @@ impl AgentError {
 impl Agent {
     /// An agent with an empty transcript.
     pub fn new(parts: AgentParts) -> Self {
-        let session = Session::new(
-            parts.model.id.clone(),
-            parts.config.system.clone(),
-            parts.tools.specs(),
-            parts.model.max_tokens,
-        );
+        let mut session = Session::new(parts.config.system.clone(), parts.tools.specs());
+        session.set_model(&parts.model);
+        session.set_cache_key(&parts.session_id);
         Self {
             provider: parts.provider,
             model: parts.model,
@@ -166,7 +168,7 @@ impl Agent {
     /// Continues the dialogue with another model. State that only the old provider understands
     /// stays in the transcript and is left out of what the new one is sent.
     pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: ModelRef) {
-        self.session.set_model(model.id.clone(), model.max_tokens);
+        self.session.set_model(&model);
         self.provider = provider;
         self.model = model;
     }

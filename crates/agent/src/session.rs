@@ -6,8 +6,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use llm::{
-    ChatRequest, ContentBlock, IntegrityError, Message, Role, Tail, ToolSpec, TranscriptChecker,
+    CacheHint, ChatRequest, ContentBlock, IntegrityError, Message, Role, Tail, ToolSpec,
+    TranscriptChecker,
 };
+
+use crate::agent::ModelRef;
 
 /// A conversation, held as the request it becomes, so that a step sends what is already there.
 #[derive(Debug, Default)]
@@ -20,13 +23,8 @@ pub struct Session {
 
 impl Session {
     /// An empty session with what stays the same in every request.
-    pub fn new(
-        model: String,
-        system: Option<String>,
-        tools: Vec<ToolSpec>,
-        max_tokens: u32,
-    ) -> Self {
-        let request = ChatRequest { model, system, tools, max_tokens, ..ChatRequest::default() };
+    pub fn new(system: Option<String>, tools: Vec<ToolSpec>) -> Self {
+        let request = ChatRequest { system, tools, ..ChatRequest::default() };
         Self { request, ..Self::default() }
     }
 
@@ -44,10 +42,19 @@ impl Session {
         Ok(&self.request)
     }
 
-    /// Sends later requests to another model.
-    pub fn set_model(&mut self, model: String, max_tokens: u32) {
-        self.request.model = model;
-        self.request.max_tokens = max_tokens;
+    /// Sends later requests to this model, with what it is asked for.
+    pub fn set_model(&mut self, model: &ModelRef) {
+        self.request.model = model.id.clone();
+        self.request.max_tokens = model.max_tokens;
+        self.request.effort = model.effort;
+        self.request.thinking_budget = model.thinking_budget;
+    }
+
+    /// Says in later requests that they begin alike; `key` is the same for all of them and tells
+    /// nothing about the user.
+    pub fn set_cache_key(&mut self, key: &str) {
+        let key = key.chars().take(CacheHint::LONGEST_KEY).collect();
+        self.request.cache = Some(CacheHint { key });
     }
 
     /// Forgets the dialogue; model, system text and tools stay.
@@ -155,12 +162,13 @@ pub enum AddUserError {
 
 #[cfg(test)]
 mod tests {
+    use llm::Effort;
     use serde_json::json;
 
     use super::*;
 
     fn session() -> Session {
-        Session::new("m".into(), None, Vec::new(), 100)
+        Session::new(None, Vec::new())
     }
 
     fn calls(ids: &[&str]) -> Message {
@@ -220,6 +228,26 @@ mod tests {
         session.commit_assistant(calls(&["a"])).unwrap();
         assert!(session.add_user(vec![ContentBlock::text("more")]).is_err());
         assert_eq!(session.messages().len(), 2);
+    }
+
+    #[test]
+    fn a_request_carries_what_the_model_is_asked_for_and_a_key_that_stays() {
+        let mut session = session();
+        session.add_user(vec![ContentBlock::text("go")]).unwrap();
+        session.set_cache_key(&"k".repeat(70));
+        let id = "m".to_owned();
+        let model =
+            ModelRef { id, max_tokens: 7, effort: Some(Effort::Low), ..ModelRef::default() };
+        session.set_model(&model);
+        let key = |session: &Session| session.request().unwrap().cache.clone().unwrap().key;
+        assert_eq!(key(&session), "k".repeat(64));
+        let request = session.request().unwrap();
+        let told = (request.model.as_str(), request.max_tokens, request.effort);
+        assert_eq!(told, ("m", 7, Some(Effort::Low)));
+        session.set_model(&ModelRef { thinking_budget: Some(9), ..ModelRef::default() });
+        let request = session.request().unwrap();
+        assert_eq!((request.effort, request.thinking_budget), (None, Some(9)));
+        assert_eq!(key(&session), "k".repeat(64));
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Setup {
         }
         let agent = Agent::new(AgentParts {
             provider: Arc::clone(&provider) as _,
-            model: ModelRef { label: "test:m".into(), id: "m".into(), max_tokens: 1000 },
+            model: ModelRef { label: "test:m".into(), id: "m".into(), ..ModelRef::default() },
             tools,
             policy: Policy::new(self.mode),
             approver: self.approver,
@@ -249,6 +249,21 @@ async fn a_call_is_run_and_its_result_goes_back_to_the_model() {
     let events = bench.reported().await;
     let summary = finished(&events)[0];
     assert_eq!((summary.text.as_str(), summary.steps), ("4", 2));
+}
+
+#[tokio::test]
+async fn every_request_of_a_session_carries_one_key_for_its_cached_beginning() {
+    let script = vec![add("a"), script::text("4"), script::text("again")];
+    let mut bench = Setup::new(script).build();
+    bench.run("2+2").await.unwrap();
+    let model = ModelRef { label: "test:n".into(), id: "n".into(), ..ModelRef::default() };
+    bench.agent.switch_model(Arc::clone(&bench.provider) as _, model);
+    bench.agent.clear();
+    bench.run("again").await.unwrap();
+    let requests = bench.provider.requests();
+    let keys = requests.iter().map(|request| request.cache.as_ref().map(|hint| hint.key.as_str()));
+    assert_eq!(keys.collect::<Vec<_>>(), [Some("s"); 3]);
+    assert_eq!(requests[2].model, "n");
 }
 
 #[tokio::test]

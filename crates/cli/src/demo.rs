@@ -128,7 +128,11 @@ async fn turn(
         .map_err(|error| StartError::Config(format!("no thread can be started: {error}")))?;
     let mut agent = Agent::new(AgentParts {
         provider: Arc::new(Script::default()),
-        model: ModelRef { label: "demo:script".to_owned(), id: "script".to_owned(), max_tokens: 0 },
+        model: ModelRef {
+            label: "demo:script".to_owned(),
+            id: "script".to_owned(),
+            ..ModelRef::default()
+        },
         tools: app::builtin_tools(cwd, &[])?,
         // The folder is thrown away, so nothing in it needs a person's word.
         policy: Policy::new(PermissionMode::Bypass),

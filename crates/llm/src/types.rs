@@ -330,8 +330,13 @@ pub enum ToolChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheHint {
     /// The same in all requests that share a beginning, and telling nothing about who sends them; at
-    /// most 64 characters, which servers that use it allow.
+    /// most [`LONGEST_KEY`](Self::LONGEST_KEY) characters.
     pub key: String,
+}
+
+impl CacheHint {
+    /// The longest key that every server with a use for it takes, in characters.
+    pub const LONGEST_KEY: usize = 64;
 }
 
 #[cfg(test)]

@@ -138,7 +138,8 @@ impl Models {
             Kind::Ollama => self.ollama()?,
         };
         let provider = Arc::new(Retry::new(provider, RetryPolicy::default()));
-        Ok(Resolved { provider, model: ModelRef { label, id: id.to_owned(), max_tokens } })
+        let model = ModelRef { label, id: id.to_owned(), max_tokens, ..ModelRef::default() };
+        Ok(Resolved { provider, model })
     }
 
     fn anthropic(&self) -> Result<Arc<dyn Provider>, StartError> {

@@ -302,10 +302,13 @@ mod breaks {
     }
 
     #[test]
-    fn provider_names_stay_with_the_providers() {
+    fn names_of_providers_and_models_stay_where_what_is_known_of_them_stands() {
         let text = "// anthropic\nfn f() {\n    name == \"OpenAI\";\n}";
         check("agent/src/agent.rs", text, &["crates/agent/src/agent.rs:3: \"OpenAI\""]);
-        check("llm/src/providers/openai_chat.rs", text, &[]);
+        check("llm/src/capability/presets.rs", text, &[]);
+        let text = "fn f() { model.starts_with(\"gpt-5\"); }";
+        let file = "llm/src/providers/openai_chat/wire.rs";
+        check(file, text, &[&format!("crates/{file}:1: \"gpt-5\"")]);
         let test = "#[cfg(test)]\nmod tests { const NAME: &str = \"openai\"; }";
         check("agent/src/agent.rs", test, &[]);
     }

@@ -282,6 +282,26 @@ fn counts_that_no_server_told_are_left_out() {
 }
 
 #[test]
+fn what_came_out_of_a_cache_is_told_with_its_share() {
+    #[track_caller]
+    fn check(counts: Usage, want: &str) {
+        let mut cached = end(TurnOutcome::Done, "");
+        if let AgentEvent::TurnFinished(summary) = &mut cached {
+            summary.usage.counts = Usage { output: Some(67), ..counts };
+        }
+        let (_, err) = shown(Audience::Conversation, plain(), &[cached]);
+        assert!(err.contains(want), "{err}");
+    }
+    let counts =
+        |input, cache_read, cache_write| Usage { input, cache_read, cache_write, output: None };
+    check(counts(Some(10), Some(980), Some(10)), "10 tokens in (+980 cached, 98 %), 67 out");
+    // Not quite all of it.
+    check(counts(Some(1), Some(999), None), "1 tokens in (+999 cached, 99 %), 67 out");
+    check(counts(None, Some(20_000), None), "? tokens in (+20.0k cached), 67 out");
+    check(counts(Some(10), Some(0), Some(990)), "10 tokens in, 67 out");
+}
+
+#[test]
 fn a_failed_attempt_is_a_line_in_the_log_of_a_pipeline_and_other_phases_are_not() {
     let events = [
         step(1),

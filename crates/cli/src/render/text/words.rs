@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::event::TurnUsage;
 use agent::{TurnOutcome, TurnSummary};
-use llm::Phase;
+use llm::{Phase, Usage};
 use serde_json::Value;
 
 /// All arguments, whole, one a line: what is approved must have been readable.
@@ -76,7 +76,11 @@ pub(super) fn why(summary: &TurnSummary) -> Option<String> {
 pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
     let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
     let cached = match usage.counts.cache_read {
-        Some(tokens) if tokens > 0 => format!(" (+{} cached)", thousands(tokens)),
+        Some(tokens) if tokens > 0 => {
+            let share =
+                hit_rate(&usage.counts).map_or_else(String::new, |share| format!(", {share} %"));
+            format!(" (+{} cached{share})", thousands(tokens))
+        }
         _ => String::new(),
     };
     // What no server told is left out rather than shown as a question.
@@ -86,6 +90,14 @@ pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
     };
     let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
     format!("{tokens}{steps} · {}.{} s", duration_ms / 1000, duration_ms % 1000 / 100)
+}
+
+/// How much of what was sent came out of a cache, in percent, rounded down: what was not all cached is
+/// not shown as if it were. Unknown without the count of what was not.
+fn hit_rate(counts: &Usage) -> Option<u64> {
+    let read = counts.cache_read?;
+    let all = counts.input?.saturating_add(read).saturating_add(counts.cache_write.unwrap_or(0));
+    read.saturating_mul(100).checked_div(all)
 }
 
 fn thousands(number: u64) -> String {

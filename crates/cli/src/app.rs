@@ -20,7 +20,7 @@ use llm::config::file::Mode;
 use tokio::sync::mpsc;
 
 use self::config::Configuration;
-pub(crate) use self::models::{Models, ProviderEnvironment, Resolved};
+pub(crate) use self::models::{Models, Resolved, Witness};
 use crate::approve::{Interactive, Question};
 use crate::args::{Args, Command, OutputFormat};
 use crate::exit::Exit;
@@ -58,8 +58,6 @@ impl StartError {
 
 /// What the environment says, read once.
 pub(crate) struct Environment {
-    /// Keys and endpoints.
-    providers: ProviderEnvironment,
     /// `ANVIL_LOG`.
     log: Option<String>,
     /// Where sessions, logs and history go; nowhere without a home folder.
@@ -88,13 +86,6 @@ impl Environment {
             }
         };
         Self {
-            providers: ProviderEnvironment {
-                anthropic_api_key: var("ANTHROPIC_API_KEY"),
-                anthropic_base_url: var("ANTHROPIC_BASE_URL"),
-                openai_api_key: var("OPENAI_API_KEY"),
-                openai_base_url: var("OPENAI_BASE_URL"),
-                ollama_host: var("OLLAMA_HOST"),
-            },
             log: var("ANVIL_LOG"),
             own_dirs: data_dir.iter().chain(&config_dir).cloned().collect(),
             data_dir,
@@ -270,12 +261,12 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = Models::new(self.env.providers.clone());
-        let name = configuration.settings.instructions.default_model.as_deref();
+        let models = self.models(&configuration);
         let model = tokio::select! {
-            model = models.resolve(name) => model?,
+            model = models.first(Witness::Person) => model?,
             stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
         };
+        tell_choice(&model);
         let (approver, questions) = Interactive::new();
         let (events, receiver) = agent::channel::channel();
         let agent = self.agent(model, &cwd, &configuration, Arc::new(approver), events.clone())?;
@@ -289,18 +280,17 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = Models::new(self.env.providers.clone());
-        let name = configuration.settings.instructions.default_model.as_deref();
-        let model = models.resolve(name).await?;
-        let provider = model.model.label.split(':').next().unwrap_or_default();
-        if let Some(why) = configuration.settings.needs_grant(provider) {
-            return Err(StartError::Untrusted(why));
-        }
+        let model = self.models(&configuration).first(Witness::Nobody).await?;
+        tell_choice(&model);
         let say = |line: &str| complain(&format!("anvil: {line}\n"));
         let input =
             stdin::read(source, say).await.map_err(|error| StartError::Usage(error.to_string()))?;
         let prompt = join_prompt(&prompt, input.as_deref())?;
         Ok(Prepared { cwd, model, prompt, configuration })
+    }
+
+    fn models(&self, configuration: &Configuration) -> Models {
+        Models::new(configuration.settings.clone(), self.args.effort.clone())
     }
 
     fn agent(
@@ -368,6 +358,13 @@ struct Prepared {
 /// Tells what a person has to know about the configuration before the work.
 fn tell(configuration: &Configuration) {
     for notice in &configuration.notices {
+        complain(&format!("anvil: {notice}\n"));
+    }
+}
+
+/// Tells what a person has to know about the model that was chosen.
+fn tell_choice(model: &Resolved) {
+    if let Some(notice) = &model.notice {
         complain(&format!("anvil: {notice}\n"));
     }
 }

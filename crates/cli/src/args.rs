@@ -24,9 +24,13 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) print: Option<String>,
 
-    /// The model, as PROVIDER:MODEL-ID (anthropic, openai, openai-chat, ollama)
+    /// The model: an alias, PROVIDER:MODEL-ID or a provider
     #[arg(short, long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+
+    /// How hard the model thinks; the levels depend on the model
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) effort: Option<String>,
 
     /// What goes to standard output in a run with -p
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -180,6 +184,7 @@ impl Args {
         let given = [
             (self.print.is_some(), "--print"),
             (self.model.is_some(), "--model"),
+            (self.effort.is_some(), "--effort"),
             (self.max_steps.is_some(), "--max-steps"),
             (self.max_wall_time.is_some(), "--max-wall-time"),
             (self.permission_mode.is_some(), "--permission-mode"),

@@ -118,7 +118,7 @@ impl Repl {
     }
 
     async fn switch(&mut self, name: &str) -> String {
-        match self.models.resolve(Some(name)).await {
+        match self.models.switch(name).await {
             Ok(model) => {
                 self.agent.switch_model(model.provider, model.model);
                 format!("Now {}, with the conversation so far.\n", self.agent.model().label)

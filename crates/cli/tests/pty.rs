@@ -223,7 +223,7 @@ fn another_model_continues_with_the_whole_conversation() {
     pty.expect_prompt();
     ask(&mut pty, "who are you?", "I am the first");
     pty.send("/model nobody:x\r");
-    pty.expect("'nobody:x' does not begin with a provider");
+    pty.expect("there is no model 'nobody:x'");
     pty.expect_prompt();
     pty.send("/model ollama:tiny:1b\r");
     pty.expect("Now ollama:tiny:1b");

@@ -15,6 +15,7 @@ pub mod integrity;
 pub mod models;
 pub mod provider;
 pub mod providers;
+pub mod registry;
 pub mod retry;
 pub mod schema;
 pub mod sse;
@@ -30,6 +31,7 @@ pub use error::{Deadline, ErrorClass, GaveUp, LlmError};
 pub use http::Deadlines;
 pub use integrity::{IntegrityError, Tail, TranscriptChecker, validate_transcript};
 pub use provider::{EventStream, Provider, collect, random_call_ids};
+pub use registry::{Registry, ResolvedModel};
 pub use retry::{Retry, RetryPolicy};
 pub use stream::{FinishReason, IdSource, Phase, StreamEvent, Usage};
 pub use types::{

@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 pub mod hangup;
+pub mod listener;
 pub mod model;
 pub mod pty;
 pub mod survivors;

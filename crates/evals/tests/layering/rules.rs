@@ -217,16 +217,6 @@ pub(crate) const RULES: &[Rule] = &[
         doors: &["llm/src/capability.rs", "llm/src/models.rs", "llm/src/config.rs"],
         exceptions: &[
             Exception {
-                file: "cli/src/app.rs",
-                what: "_",
-                why: "names the variables it reads until llm::config says which they are",
-            },
-            Exception {
-                file: "cli/src/app/models.rs",
-                what: "",
-                why: "the table of built-in providers until llm::config holds it",
-            },
-            Exception {
                 file: "cli/src/demo.rs",
                 what: "_api_key",
                 why: "its last line tells a person how to use a real model",

@@ -3,18 +3,16 @@
 use serde_json::{Value, json};
 
 use super::key::Key;
+use crate::capability::{self, Preset};
+use crate::models;
 
-/// A provider that needs no file.
+/// A provider that needs no file. What it is like is said by the preset of the same name.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltinProvider {
     /// What it is called.
     pub name: &'static str,
-    /// Its wire format, as `kind` in the file.
-    pub kind: &'static str,
-    /// Where it is.
-    pub base_url: &'static str,
-    /// The variables that may hold its key; the first that is set counts.
-    pub keys: &'static [&'static str],
+    /// Variables that may hold its key where the preset's own is not set.
+    pub further_keys: &'static [&'static str],
     /// The variable that says it is elsewhere.
     pub url_variable: Option<&'static str>,
     /// The model that is asked when only the provider is named.
@@ -26,53 +24,54 @@ pub struct BuiltinProvider {
 pub const PROVIDERS: [BuiltinProvider; 6] = [
     BuiltinProvider {
         name: "anthropic",
-        kind: "anthropic",
-        base_url: "https://api.anthropic.com",
-        keys: &["ANTHROPIC_API_KEY"],
+        further_keys: &[],
         url_variable: Some("ANTHROPIC_BASE_URL"),
         model: Some("claude-sonnet-5"),
     },
     BuiltinProvider {
         name: "openai",
-        kind: "openai-responses",
-        base_url: "https://api.openai.com/v1",
-        keys: &["OPENAI_API_KEY"],
+        further_keys: &[],
         url_variable: Some("OPENAI_BASE_URL"),
         model: Some("gpt-5.5"),
     },
     BuiltinProvider {
         name: "openai-chat",
-        kind: "openai-chat",
-        base_url: "https://api.openai.com/v1",
-        keys: &["OPENAI_API_KEY"],
+        further_keys: &[],
         url_variable: Some("OPENAI_BASE_URL"),
         model: Some("gpt-5.5"),
     },
     BuiltinProvider {
         name: "gemini",
-        kind: "gemini",
-        base_url: "https://generativelanguage.googleapis.com/v1beta",
-        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        further_keys: &["GOOGLE_API_KEY"],
         url_variable: Some("GEMINI_BASE_URL"),
         model: Some("gemini-3.1-pro-preview"),
     },
+    BuiltinProvider { name: "openrouter", further_keys: &[], url_variable: None, model: None },
     BuiltinProvider {
-        name: "openrouter",
-        kind: "openai-chat",
-        base_url: "https://openrouter.ai/api/v1",
-        keys: &["OPENROUTER_API_KEY"],
-        url_variable: None,
-        model: None,
-    },
-    BuiltinProvider {
-        name: "ollama",
-        kind: "openai-chat",
-        base_url: "http://127.0.0.1:11434/v1",
-        keys: &[],
+        name: LOCAL,
+        further_keys: &[],
         url_variable: Some("OLLAMA_HOST"),
         model: None,
     },
 ];
+
+/// The provider that is asked for its first model when no key is set.
+pub const LOCAL: &str = "ollama";
+
+impl BuiltinProvider {
+    /// What is known of its server.
+    pub fn preset(&self) -> &'static Preset {
+        capability::preset(self.name).expect("every built-in provider is a preset")
+    }
+}
+
+/// What to do when there is no model to ask; `why` says what became of the local server.
+pub fn no_model(why: &str) -> String {
+    format!(
+        "no model is configured ({why}): set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start \
+         Ollama with a model, or name one with -m PROVIDER:MODEL-ID, or see `anvil demo`, which needs none"
+    )
+}
 
 /// The built-in provider of this name.
 pub fn provider(name: &str) -> Option<&'static BuiltinProvider> {
@@ -92,11 +91,19 @@ pub(super) fn settings() -> Vec<(Key, Value)> {
     ];
     for provider in &PROVIDERS {
         let key = |field| Key::of(["providers", provider.name, field]);
-        all.push((key("kind"), json!(provider.kind)));
-        all.push((key("base_url"), json!(provider.base_url)));
-        if let Some(variable) = provider.keys.first() {
+        let preset = provider.preset();
+        all.push((key("kind"), json!(preset.dialect)));
+        if let Some(address) = preset.base_url {
+            all.push((key("base_url"), json!(address)));
+        }
+        if let Some(variable) = preset.api_key_env {
             all.push((key("api_key_env"), json!(variable)));
         }
+    }
+    for (alias, provider, id) in models::ALIASES {
+        let key = |field| Key::of(["models", alias, field]);
+        all.push((key("provider"), json!(provider)));
+        all.push((key("id"), json!(id)));
     }
     all
 }
@@ -130,9 +137,12 @@ pub fn environment(read: &dyn Fn(&str) -> Option<String>) -> Vec<FromVariable> {
             };
             all.push(FromVariable { variable, key: key("base_url"), value: json!(address) });
         }
-        // Only a further variable says something that the lowest layer does not.
-        let set = provider.keys.iter().position(|variable| read(variable).is_some());
-        if let Some(variable) = set.filter(|at| *at > 0).map(|at| provider.keys[at]) {
+        // The first one is what the lowest layer says already.
+        if provider.preset().api_key_env.is_some_and(|variable| read(variable).is_some()) {
+            continue;
+        }
+        let further = provider.further_keys.iter().find(|variable| read(variable).is_some());
+        if let Some(variable) = further {
             let value = json!(variable);
             all.push(FromVariable { variable, key: key("api_key_env"), value });
         }

@@ -10,6 +10,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::capability::{Dialect, Effort, TargetOverrides};
+use crate::models::Price;
+
 /// A whole file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -34,32 +37,21 @@ pub struct ConfigFile {
     pub hooks: HooksSection,
 }
 
-/// The wire format of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions, which most compatible servers speak.
-    OpenaiChat,
-    /// OpenAI Responses.
-    OpenaiResponses,
-    /// Gemini generateContent.
-    Gemini,
-}
-
 /// `[providers.NAME]`: one model server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProviderEntry {
     /// The wire format.
-    pub kind: Option<Kind>,
+    pub kind: Option<Dialect>,
     /// The address below which requests are posted.
     pub base_url: Option<String>,
     /// The environment variable that holds the key; without one no key is sent.
     pub api_key_env: Option<String>,
     /// A known kind of server whose peculiarities apply.
     pub preset: Option<String>,
+    /// Single peculiarities, which stand beside the other keys.
+    #[serde(skip)]
+    pub overrides: TargetOverrides,
 }
 
 /// `[models.ALIAS]`: one model.
@@ -75,26 +67,11 @@ pub struct ModelEntry {
     /// Most tokens of one answer.
     pub max_output: Option<NonZeroU32>,
     /// How hard it thinks; the levels depend on the model.
-    pub effort: Option<String>,
+    pub effort: Option<Effort>,
     /// Tokens it may think, for models that take a number.
     pub thinking_budget: Option<u32>,
     /// What it costs.
-    pub price: Option<PriceEntry>,
-}
-
-/// US dollars for a million tokens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PriceEntry {
-    /// Input that no cache had.
-    pub input: f64,
-    /// Output, reasoning included.
-    pub output: f64,
-    /// Input that a cache had.
-    pub cache_read: Option<f64>,
-    /// Input that went into a cache.
-    pub cache_write: Option<f64>,
-    /// The day the prices were looked up, as YYYY-MM-DD.
-    pub as_of: Option<String>,
+    pub price: Option<Price>,
 }
 
 /// `[agent]`.
@@ -297,5 +274,16 @@ pub enum Purpose {
 pub fn json_schema() -> Value {
     let mut schema: Schema = schemars::schema_for!(ConfigFile);
     schema.insert("title".to_owned(), Value::from("anvil configuration"));
-    schema.to_value()
+    let mut schema = schema.to_value();
+    // Types cannot say that these keys stand beside others without losing the place of a fault.
+    let columns = schemars::schema_for!(TargetOverrides).to_value();
+    extend(&mut schema["$defs"]["ProviderEntry"]["properties"], &columns["properties"]);
+    extend(&mut schema["$defs"], &columns["$defs"]);
+    schema
+}
+
+fn extend(into: &mut Value, more: &Value) {
+    if let (Some(into), Some(more)) = (into.as_object_mut(), more.as_object()) {
+        into.extend(more.clone());
+    }
 }

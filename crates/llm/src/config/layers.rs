@@ -10,6 +10,7 @@ use super::key::Key;
 use super::origin::{CredentialOrigin, Origin};
 use super::project::{Class, Project, Standing};
 use super::text::Parsed;
+use crate::capability;
 
 /// Where a value comes from. A later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,6 +122,15 @@ pub struct Sources<'a> {
     pub flags: Vec<(Key, &'static str, Value)>,
 }
 
+/// Where a provider is, and what opens it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The address; none where nobody told it.
+    pub base_url: Option<String>,
+    /// The variable that holds the key; none where no key is sent.
+    pub api_key_env: Option<String>,
+}
+
 /// The merged configuration: for each key every value, the lowest layer first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layers {
@@ -202,7 +212,7 @@ impl Layers {
                 continue;
             }
             let why = format!("credential origin: {pair} needs a decision of its own");
-            for field in ["kind", "base_url", "api_key_env"] {
+            for field in ["kind", "base_url", "api_key_env", "preset"] {
                 let key = Key::of(["providers", &name, field]);
                 for setting in self.chains.get_mut(&key).into_iter().flatten() {
                     if setting.layer == Layer::Project && setting.refused.is_none() {
@@ -216,11 +226,25 @@ impl Layers {
 
     /// The key of a provider and where it would go; none where no key is sent.
     fn credential_origin(&self, provider: &str) -> Option<CredentialOrigin> {
-        let text = |field| self.text(&Key::of(["providers", provider, field]));
-        let (variable, address) = (text("api_key_env")?, text("base_url")?);
+        let endpoint = self.endpoint(provider);
         // An address that is none reaches nobody.
-        let origin = Origin::of(&address).ok()?;
-        Some(CredentialOrigin { variable, origin })
+        let origin = Origin::of(&endpoint.base_url?).ok()?;
+        Some(CredentialOrigin { variable: endpoint.api_key_env?, origin })
+    }
+
+    /// Where a provider is and which variable holds its key. A preset says both where the address
+    /// is left to it; to an address that somebody told, only a key that somebody told is sent.
+    pub fn endpoint(&self, provider: &str) -> Endpoint {
+        let text = |field| self.text(&Key::of(["providers", provider, field]));
+        let told = text("base_url");
+        let preset = text("preset").filter(|_| told.is_none());
+        let preset = preset.and_then(|name| capability::preset(&name));
+        let of_preset = |value: Option<&'static str>| value.map(str::to_owned);
+        Endpoint {
+            api_key_env: text("api_key_env")
+                .or_else(|| of_preset(preset.and_then(|preset| preset.api_key_env))),
+            base_url: told.or_else(|| of_preset(preset.and_then(|preset| preset.base_url))),
+        }
     }
 
     /// The providers of all layers.

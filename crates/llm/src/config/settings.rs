@@ -12,6 +12,7 @@ use super::file::{
 use super::key::Key;
 use super::layers::{Layer, Layers, Setting, Trust};
 use super::project::{Class, Standing};
+use crate::capability::TargetOverrides;
 
 /// What anybody may say, a repository included: it chooses among what the user has, or takes away.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -94,8 +95,12 @@ impl Settings {
             ask: trusted.permissions.ask,
             deny: trusted.permissions.deny,
         };
+        let mut providers = trusted.providers;
+        for (name, entry) in &mut providers {
+            entry.overrides = overrides(&layers, name)?;
+        }
         let runtime = TrustedRuntimeConfig {
-            providers: trusted.providers,
+            providers,
             models: trusted.models,
             mode: trusted.permissions.mode,
             allow: trusted.permissions.allow,
@@ -140,9 +145,38 @@ impl Settings {
         })
     }
 
-    /// Who chose the default model.
-    pub fn default_model_layer(&self) -> Option<Layer> {
-        self.layers.deciding(&Key::of(["default_model"])).first().map(|one| one.layer)
+    /// Why the model `name` cannot be asked, if what it needs is in the repository's file and refused.
+    pub fn needs_grant_for(&self, name: &str) -> Option<String> {
+        let provider = name.split_once(':').map_or(name, |(provider, _)| provider);
+        let of = [Key::of(["models", name]), Key::of(["providers", provider])];
+        let is_known = of.iter().any(|table| {
+            self.layers
+                .chains()
+                .any(|(key, _)| table.contains(key) && self.layers.value(key).is_some())
+        });
+        if is_known {
+            return None;
+        }
+        let (key, one) =
+            self.layers.refused().find(|(key, _)| of.iter().any(|of| of.contains(key)))?;
+        let why = one.refused.as_deref().unwrap_or_default();
+        Some(format!(
+            "the model '{name}' comes from configuration that is not trusted ({}: {key}: {why})",
+            one.place
+        ))
+    }
+
+    /// The model to ask, and whether that is no more than a repository's wish.
+    pub fn default_model(&self) -> Option<(&str, bool)> {
+        let name = self.instructions.default_model.as_deref()?;
+        let deciding = self.layers.deciding(&Key::of(["default_model"]));
+        Some((name, deciding.iter().any(|one| one.layer == Layer::Project)))
+    }
+
+    /// The model to ask where a repository's wish cannot be met.
+    pub fn users_default_model(&self) -> Option<&str> {
+        let chain = self.layers.chain(&Key::of(["default_model"]));
+        chain.iter().rfind(|one| one.layer != Layer::Project)?.value.as_str()
     }
 
     /// Keys that are set, would count, and are not acted on by this version.
@@ -184,6 +218,17 @@ fn is_required(hooks: &Value) -> bool {
         Purpose::deserialize(&hook["purpose"]).is_ok_and(|purpose| purpose == Purpose::Required)
     };
     hooks.as_array().is_some_and(|hooks| hooks.iter().any(required))
+}
+
+/// The single peculiarities that are told of a provider.
+fn overrides(layers: &Layers, provider: &str) -> Result<TargetOverrides, String> {
+    let mut told = Map::new();
+    for field in TargetOverrides::FIELDS {
+        if let Some(value) = layers.value(&Key::of(["providers", provider, field])) {
+            told.insert((*field).to_owned(), value);
+        }
+    }
+    TargetOverrides::deserialize(&Value::Object(told)).map_err(|error| error.to_string())
 }
 
 fn named((alias, entry): (String, ModelEntry)) -> Option<(String, ModelName)> {

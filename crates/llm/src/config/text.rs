@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize as _;
+use serde::de::IntoDeserializer as _;
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::file::{self, ConfigFile};
 use super::key::{Key, nearest};
 use super::origin::Origin;
+use crate::capability::{self, PRESETS, TargetOverrides};
 
 /// Something wrong at a place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,9 +217,21 @@ impl Reader<'_> {
         let table = |name: &str| document.get(name).and_then(|value| value.get_ref().as_table());
         for provider in table("providers").into_iter().flat_map(DeTable::values) {
             let Some(entry) = provider.get_ref().as_table() else { continue };
-            let Some(address) = entry.get("base_url") else { continue };
-            if let Some(Err(why)) = address.get_ref().as_str().map(Origin::of) {
+            TargetOverrides::deserialize(provider.clone().into_deserializer())
+                .map_err(|error| self.fault(&error))?;
+            if let Some(address) = entry.get("base_url")
+                && let Some(Err(why)) = address.get_ref().as_str().map(Origin::of)
+            {
                 return Err(self.at(address.span(), format!("base_url is {why}")));
+            }
+            if let Some(name) = entry.get("preset")
+                && let Some(text) = name.get_ref().as_str()
+                && capability::preset(text).is_none()
+            {
+                let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+                let message =
+                    format!("unknown preset '{text}', expected one of {}", known.join(", "));
+                return Err(self.at(name.span(), message));
             }
         }
         if let Some(share) = table("agent").and_then(|agent| agent.get("compact_at"))

@@ -124,7 +124,7 @@ impl Agent {
     /// An agent with an empty transcript.
     pub fn new(parts: AgentParts) -> Self {
         let mut session = Session::new(parts.config.system.clone(), parts.tools.specs());
-        session.set_model(&parts.model);
+        session.set_model(&parts.model, &*parts.provider);
         session.set_cache_key(&parts.session_id);
         Self {
             provider: parts.provider,
@@ -165,12 +165,14 @@ impl Agent {
         self.session.clear();
     }
 
-    /// Continues the dialogue with another model. State that only the old provider understands
-    /// stays in the transcript and is left out of what the new one is sent.
-    pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: ModelRef) {
-        self.session.set_model(&model);
+    /// Continues the dialogue with another model. State that only the old one understands stays in
+    /// the transcript and is left out of what the new one is sent. Returns how many calls of the old
+    /// one the new one is told in words, because it would not go on with them.
+    pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: ModelRef) -> usize {
+        let calls_told = self.session.set_model(&model, &*provider);
         self.provider = provider;
         self.model = model;
+        calls_told
     }
 
     /// Runs one turn to its end and reports everything on the way, `turn_finished` last.

@@ -5,8 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use llm::handoff::{self, Reader};
 use llm::{
-    CacheHint, ChatRequest, ContentBlock, IntegrityError, Message, Role, Tail, ToolSpec,
+    CacheHint, ChatRequest, ContentBlock, IntegrityError, Message, Provider, Role, Tail, ToolSpec,
     TranscriptChecker,
 };
 
@@ -15,7 +16,13 @@ use crate::agent::ModelRef;
 /// A conversation, held as the request it becomes, so that a step sends what is already there.
 #[derive(Debug, Default)]
 pub struct Session {
+    /// What is said, whoever is asked.
+    messages: Vec<Arc<Message>>,
+    /// The request for the model that is asked now. Its messages are those above but for what only
+    /// another model can read.
     request: ChatRequest,
+    /// What that model's messages are marked with.
+    author: Option<String>,
     checker: TranscriptChecker,
     /// The next suffix for a call id that a server gave again.
     renamed: HashMap<String, u32>,
@@ -30,7 +37,7 @@ impl Session {
 
     /// The messages so far.
     pub fn messages(&self) -> &[Arc<Message>] {
-        &self.request.messages
+        &self.messages
     }
 
     /// The request for the next sample.
@@ -42,12 +49,23 @@ impl Session {
         Ok(&self.request)
     }
 
-    /// Sends later requests to this model, with what it is asked for.
-    pub fn set_model(&mut self, model: &ModelRef) {
+    /// Sends later requests to this model of `provider`, with what it is asked for. Returns how many
+    /// calls of another model it is told in words, because it would not go on with them.
+    ///
+    /// What was said stays as it is; only what is sent is fitted ([`handoff`]).
+    pub fn set_model(&mut self, model: &ModelRef, provider: &dyn Provider) -> usize {
         self.request.model = model.id.clone();
         self.request.max_tokens = model.max_tokens;
         self.request.effort = model.effort;
         self.request.thinking_budget = model.thinking_budget;
+        self.request.messages.clone_from(&self.messages);
+        let author = format!("{}:{}", provider.name(), model.id);
+        self.author = Some(author.clone());
+        let Some(target) = provider.target() else { return 0 };
+        let (dialect, target) = (target.dialect(), target.of(&model.id));
+        let handoff = handoff::prepare(&self.request, &Reader { author, dialect, target });
+        self.request.messages = handoff.messages;
+        handoff.calls_told
     }
 
     /// Says in later requests that they begin alike; `key` is the same for all of them and tells
@@ -59,6 +77,7 @@ impl Session {
 
     /// Forgets the dialogue; model, system text and tools stay.
     pub fn clear(&mut self) {
+        self.messages.clear();
         self.request.messages.clear();
         self.checker = TranscriptChecker::default();
         self.renamed.clear();
@@ -79,12 +98,20 @@ impl Session {
         if content.is_empty() {
             return Err(AddUserError::Empty);
         }
-        match self.request.messages.last_mut().filter(|last| last.role() == Role::User) {
+        match (self.messages.last_mut(), self.request.messages.last_mut()) {
             // Text and images cannot break a rule that the message already satisfied.
-            Some(last) => Arc::make_mut(last).content_mut().extend(content),
-            None => self.push(Message::new(Role::User, content))?,
+            (Some(said), Some(sent)) if said.role() == Role::User => {
+                if Arc::ptr_eq(said, sent) {
+                    Arc::make_mut(said).content_mut().extend(content);
+                    *sent = Arc::clone(said);
+                } else {
+                    Arc::make_mut(sent).content_mut().extend(content.clone());
+                    Arc::make_mut(said).content_mut().extend(content);
+                }
+                Ok(())
+            }
+            _ => Ok(self.push(Message::new(Role::User, content))?),
         }
-        Ok(())
     }
 
     /// Commits an assistant message. Call ids that the transcript already holds are renamed first:
@@ -97,8 +124,12 @@ impl Session {
         mut message: Message,
     ) -> Result<Arc<Message>, IntegrityError> {
         self.rename_known_ids(&mut message);
+        let message = match &self.author {
+            Some(author) => message.by(author),
+            None => message,
+        };
         self.push(message)?;
-        Ok(Arc::clone(self.request.messages.last().expect("pushed in the line above")))
+        Ok(Arc::clone(self.messages.last().expect("pushed in the line above")))
     }
 
     /// Commits the results of the last message's calls, in the order of the calls.
@@ -111,7 +142,9 @@ impl Session {
 
     fn push(&mut self, message: Message) -> Result<(), IntegrityError> {
         self.checker.push(&message)?;
-        self.request.messages.push(Arc::new(message));
+        let message = Arc::new(message);
+        self.messages.push(Arc::clone(&message));
+        self.request.messages.push(message);
         Ok(())
     }
 
@@ -163,6 +196,7 @@ pub enum AddUserError {
 #[cfg(test)]
 mod tests {
     use llm::Effort;
+    use llm::testing::ScriptedProvider;
     use serde_json::json;
 
     use super::*;
@@ -238,13 +272,14 @@ mod tests {
         let id = "m".to_owned();
         let model =
             ModelRef { id, max_tokens: 7, effort: Some(Effort::Low), ..ModelRef::default() };
-        session.set_model(&model);
+        session.set_model(&model, &ScriptedProvider::new(Vec::new()));
         let key = |session: &Session| session.request().unwrap().cache.clone().unwrap().key;
         assert_eq!(key(&session), "k".repeat(64));
         let request = session.request().unwrap();
         let told = (request.model.as_str(), request.max_tokens, request.effort);
         assert_eq!(told, ("m", 7, Some(Effort::Low)));
-        session.set_model(&ModelRef { thinking_budget: Some(9), ..ModelRef::default() });
+        let model = ModelRef { thinking_budget: Some(9), ..ModelRef::default() };
+        session.set_model(&model, &ScriptedProvider::new(Vec::new()));
         let request = session.request().unwrap();
         assert_eq!((request.effort, request.thinking_budget), (None, Some(9)));
         assert_eq!(key(&session), "k".repeat(64));

@@ -120,8 +120,19 @@ impl Repl {
     async fn switch(&mut self, name: &str) -> String {
         match self.models.switch(name).await {
             Ok(model) => {
-                self.agent.switch_model(model.provider, model.model);
-                format!("Now {}, with the conversation so far.\n", self.agent.model().label)
+                let calls_told = self.agent.switch_model(model.provider, model.model);
+                let label = &self.agent.model().label;
+                match calls_told {
+                    0 => format!("Now {label}, with the conversation so far.\n"),
+                    1 => format!(
+                        "Now {label}, with the conversation so far; the last call is told in words, \
+                         since this model does not go on with calls of another one.\n"
+                    ),
+                    _ => format!(
+                        "Now {label}, with the conversation so far; the last {calls_told} calls are told \
+                         in words, since this model does not go on with calls of another one.\n"
+                    ),
+                }
             }
             Err(error) => format!("{error}\n"),
         }

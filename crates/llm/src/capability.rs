@@ -144,8 +144,9 @@ columns! {
     /// Whether the calls of an answer go behind everything else in it, for a server that refuses any
     /// item between two calls (Responses).
     calls_last: bool,
-    /// Whether the model goes on in the middle of calls that another one made. Where it does not, such
-    /// a chain is told in words.
+    /// Whether the model goes on in the middle of calls that another one made; with a budget for
+    /// thought, while it thinks. Where it does not, such a chain is told in words
+    /// ([`handoff`](crate::handoff)).
     foreign_calls: bool,
     /// The header that carries the key.
     key_header: KeyHeader,

@@ -10,6 +10,7 @@ pub mod builder;
 pub mod capability;
 pub mod config;
 pub mod error;
+pub mod handoff;
 pub mod http;
 pub mod integrity;
 pub mod models;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures::{Stream, StreamExt as _};
 
 use crate::builder::{Completion, MessageBuilder};
+use crate::capability::TargetFor;
 use crate::error::LlmError;
 use crate::integrity::IntegrityError;
 use crate::providers::tools;
@@ -21,6 +22,11 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, LlmError>> 
 pub trait Provider: Send + Sync {
     /// The name people configured it under.
     fn name(&self) -> &str;
+
+    /// What the server's models take, where that is known; a script takes anything.
+    fn target(&self) -> Option<TargetFor> {
+        None
+    }
 
     /// Sends the request and returns its answer as a stream.
     ///

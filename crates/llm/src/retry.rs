@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
 
+use crate::capability::TargetFor;
 use crate::error::{ErrorClass, LlmError};
 use crate::provider::{EventStream, Provider};
 use crate::stream::{Phase, StreamEvent};
@@ -60,6 +61,10 @@ fn random() -> f64 {
 impl Provider for Retry {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn target(&self) -> Option<TargetFor> {
+        self.inner.target()
     }
 
     /// Never fails itself: what goes wrong arrives in the stream.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream;
 
+use crate::capability::TargetFor;
 use crate::error::LlmError;
 use crate::provider::{EventStream, Provider};
 use crate::stream::StreamEvent;
@@ -45,6 +46,7 @@ pub enum Recording {
 #[derive(Debug)]
 pub struct ScriptedProvider {
     recording: Recording,
+    target: Option<TargetFor>,
     state: Mutex<State>,
 }
 
@@ -64,13 +66,20 @@ impl ScriptedProvider {
     /// A provider whose script may also refuse, break off or stall.
     pub fn playing(script: Vec<Answer>) -> Self {
         let state = State { answers: script.into(), requests: Vec::new(), asked: 0 };
-        Self { recording: Recording::On, state: Mutex::new(state) }
+        Self { recording: Recording::On, target: None, state: Mutex::new(state) }
     }
 
     /// The same provider with requests kept or only counted.
     #[must_use]
     pub fn recording(mut self, recording: Recording) -> Self {
         self.recording = recording;
+        self
+    }
+
+    /// The same provider as if it were a server of this kind.
+    #[must_use]
+    pub fn as_if(mut self, target: TargetFor) -> Self {
+        self.target = Some(target);
         self
     }
 
@@ -94,6 +103,10 @@ impl ScriptedProvider {
 impl Provider for ScriptedProvider {
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    fn target(&self) -> Option<TargetFor> {
+        self.target
     }
 
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError> {

@@ -146,6 +146,8 @@ pub struct ToolCallRef<'a> {
 pub struct Message {
     role: Role,
     content: Vec<ContentBlock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
     #[serde(skip)]
     wire: WireCache,
 }
@@ -153,7 +155,14 @@ pub struct Message {
 impl Message {
     /// A message of `content` in this order.
     pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
-        Self { role, content, wire: WireCache::default() }
+        Self { role, content, author: None, wire: WireCache::default() }
+    }
+
+    /// The same, said by this model of this provider.
+    #[must_use]
+    pub fn by(mut self, author: impl Into<String>) -> Self {
+        self.author = Some(author.into());
+        self
     }
 
     /// A user message of one text block.
@@ -169,6 +178,12 @@ impl Message {
     /// Who speaks.
     pub fn role(&self) -> Role {
         self.role
+    }
+
+    /// Which model of which provider said it, in the words of whoever committed it; nothing for a user
+    /// and in transcripts from before it was kept.
+    pub fn author(&self) -> Option<&str> {
+        self.author.as_deref()
     }
 
     /// The blocks in order.
@@ -218,10 +233,16 @@ impl Message {
 
 impl Clone for Message {
     fn clone(&self) -> Self {
-        Self { role: self.role, content: self.content.clone(), wire: self.wire.clone() }
+        Self {
+            role: self.role,
+            content: self.content.clone(),
+            author: self.author.clone(),
+            wire: self.wire.clone(),
+        }
     }
 }
 
+/// Whether the same is said; not by whom.
 impl PartialEq for Message {
     fn eq(&self, other: &Self) -> bool {
         self.role == other.role && self.content == other.content
@@ -421,6 +442,16 @@ mod tests {
             r#"{"role":"user","content":[{"type":"tool_result","call_id":"c1","content":"ok"}]}"#;
         let message: Message = serde_json::from_str(stored).unwrap();
         assert_eq!(message.content(), [ContentBlock::tool_result("c1", "ok", false)]);
+    }
+
+    #[test]
+    fn an_author_is_stored_and_stays_with_a_message_that_changes() {
+        let mut message = Message::assistant_text("a").by("p:m");
+        let stored = serde_json::to_value(&message).unwrap();
+        assert_eq!(stored["author"], "p:m");
+        let loaded: Message = serde_json::from_value(stored).unwrap();
+        message.content_mut().push(ContentBlock::text("b"));
+        assert_eq!((loaded.author(), message.clone().author()), (Some("p:m"), Some("p:m")));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use llm::capability::{
     CacheHintKind, CallIdRule, Effort, Efforts, MaxTokensField, ReasoningReplay, ResultImages,
     Signatures, SystemRole, TargetOverrides, ThinkingStyle, target,
 };
+use llm::handoff::{Reader, prepare};
 use llm::providers::{body, to_wire};
 use llm::schema::SchemaDialect;
 use llm::{
@@ -340,6 +341,35 @@ proptest! {
             let ids: Vec<Value> = messages.filter_map(|item| item.get("id").cloned()).collect();
             prop_assert!(opaque || distinct(&ids) == ids.len(), "{:?}", items);
         }
+    }
+
+    #[test]
+    fn a_legal_dialogue_stays_legal_when_another_model_goes_on(
+        messages in dialogue(),
+        foreign in vec(any::<bool>(), 9),
+        foreign_calls in any::<bool>(),
+        row in row(),
+        to in prop::sample::select(Dialect::ALL.to_vec()),
+    ) {
+        prop_assume!(validate_transcript(&messages, Tail::Settled).is_ok());
+        let mark = |(message, foreign): (Arc<Message>, bool)| match message.role() {
+            Role::User => message,
+            Role::Assistant => {
+                Arc::new(Message::clone(&message).by(if foreign { "p:old" } else { "p:new" }))
+            }
+        };
+        let messages = messages.into_iter().zip(foreign.into_iter().cycle()).map(mark).collect();
+        let req = ChatRequest { messages, ..ChatRequest::default() };
+        let target = Target { foreign_calls, ..row };
+        let reader = Reader { author: "p:new".into(), dialect: to, target };
+        let handoff = prepare(&req, &reader);
+        prop_assert_eq!(validate_transcript(&handoff.messages, Tail::Settled), Ok(()));
+        prop_assert_eq!(handoff.messages.len(), req.messages.len());
+        prop_assert!(!foreign_calls || handoff.calls_told == 0);
+        let calls = |messages: &[Arc<Message>]| -> usize {
+            messages.iter().map(|message| message.tool_calls().count()).sum()
+        };
+        prop_assert_eq!(calls(&handoff.messages) + handoff.calls_told, calls(&req.messages));
     }
 
     #[test]

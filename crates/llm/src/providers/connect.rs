@@ -83,6 +83,10 @@ impl Provider for Connected {
         &self.name
     }
 
+    fn target(&self) -> Option<TargetFor> {
+        Some(self.target)
+    }
+
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError> {
         let target = self.target.of(&req.model);
         provider::check(req, target.tool_schema)?;

@@ -17,7 +17,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod pieces;
 mod request;
-mod thinking;
+pub(crate) mod thinking;
 pub(crate) mod tools;
 
 pub use connect::{Connection, connect};

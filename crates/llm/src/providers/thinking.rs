@@ -8,19 +8,19 @@ pub(super) const LEAST_BUDGET: u32 = 1_024;
 
 /// A depth that was asked for, in all the words that a target may have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Depth {
+pub(crate) struct Depth {
     /// Whether the model is not to think at all.
-    pub(super) off: bool,
+    pub(crate) off: bool,
     /// The nearest effort that the target knows by name.
-    pub(super) effort: Option<Effort>,
+    pub(crate) effort: Option<Effort>,
     /// Tokens of thought.
-    pub(super) budget: u32,
+    pub(crate) budget: u32,
     /// Whether it was the budget that was asked for.
-    pub(super) is_budget: bool,
+    pub(crate) is_budget: bool,
 }
 
 /// The depth that a request asks for; nothing where the target cannot be asked, or nobody asks.
-pub(super) fn depth(req: &ChatRequest, target: Target) -> Option<Depth> {
+pub(crate) fn depth(req: &ChatRequest, target: Target) -> Option<Depth> {
     if target.thinking == ThinkingStyle::None {
         return None;
     }

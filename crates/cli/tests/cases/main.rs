@@ -8,6 +8,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod config;
 mod repl;
 
 use std::path::{Path, PathBuf};
@@ -33,21 +34,25 @@ fn folders() -> Vec<PathBuf> {
 fn every_case_of_a_covered_kind_holds() {
     let mut failed = Vec::new();
     for folder in folders() {
-        let report = repl::run(&folder);
-        println!(
-            "{}: repl: {} passed, {} failed, {} pending, {} of other ways to run",
-            folder.display(),
-            report.passed,
-            report.failed.len(),
-            report.pending.len(),
-            report.uncovered.len()
-        );
-        for line in report.pending.iter().chain(&report.uncovered) {
-            println!("  {line}");
+        let mut passed = 0;
+        let reports = [("repl", repl::run(&folder)), ("config", config::run_folder(&folder))];
+        for (kind, report) in reports {
+            println!(
+                "{}: {kind}: {} passed, {} failed, {} pending, {} of other ways to run",
+                folder.display(),
+                report.passed,
+                report.failed.len(),
+                report.pending.len(),
+                report.uncovered.len()
+            );
+            for line in report.pending.iter().chain(&report.uncovered) {
+                println!("  {line}");
+            }
+            passed += report.passed;
+            failed.extend(report.failed);
         }
         println!("  kinds not covered by this target: {}", other_kinds(&folder).join(", "));
-        assert!(report.passed > 0, "{} holds no case that can be run", folder.display());
-        failed.extend(report.failed);
+        assert!(passed > 0, "{} holds no case that can be run", folder.display());
     }
     assert!(failed.is_empty(), "{} cases fail:\n{}", failed.len(), failed.join("\n"));
 }
@@ -55,7 +60,9 @@ fn every_case_of_a_covered_kind_holds() {
 fn other_kinds(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let mut kinds: Vec<String> = entries
-        .filter(|entry| entry.path().is_dir() && entry.file_name() != "repl")
+        .filter(|entry| {
+            entry.path().is_dir() && entry.file_name() != "repl" && entry.file_name() != "config"
+        })
         .map(|entry| {
             let files = std::fs::read_dir(entry.path()).unwrap().count();
             format!("{} ({files} files)", entry.file_name().to_string_lossy())

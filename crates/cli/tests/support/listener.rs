@@ -11,12 +11,6 @@ pub struct Listener {
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Default for Listener {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Listener {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

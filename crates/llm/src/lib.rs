@@ -9,6 +9,7 @@ pub mod api_key;
 pub mod builder;
 pub mod capability;
 pub mod config;
+pub mod conformance;
 pub mod error;
 pub mod handoff;
 pub mod http;

@@ -3,6 +3,7 @@
 pub(crate) mod config;
 mod models;
 mod system;
+mod tape;
 pub(crate) mod trust;
 
 use std::env;
@@ -261,11 +262,12 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = self.models(&configuration);
+        let models = self.models(&configuration, &cwd)?;
         let model = tokio::select! {
             model = models.first(Witness::Person) => model?,
             stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
         };
+        tape::begin(models.tape(), &model.model.label, &cwd, &self.session_id)?;
         tell_choice(&model);
         let (approver, questions) = Interactive::new();
         let (events, receiver) = agent::channel::channel();
@@ -280,7 +282,9 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let model = self.models(&configuration).first(Witness::Nobody).await?;
+        let models = self.models(&configuration, &cwd)?;
+        let model = models.first(Witness::Nobody).await?;
+        tape::begin(models.tape(), &model.model.label, &cwd, &self.session_id)?;
         tell_choice(&model);
         let say = |line: &str| complain(&format!("anvil: {line}\n"));
         let input =
@@ -289,8 +293,15 @@ impl Work {
         Ok(Prepared { cwd, model, prompt, configuration })
     }
 
-    fn models(&self, configuration: &Configuration) -> Models {
-        Models::new(configuration.settings.clone(), self.args.effort.clone())
+    fn models(&self, configuration: &Configuration, cwd: &Path) -> Result<Models, StartError> {
+        let tape = tape::open(&self.args, cwd, &self.session_id)?;
+        // Whoever names a model means that one; else a replay asks the one that was recorded.
+        let recorded = match self.args.model {
+            Some(_) => None,
+            None => tape::model(tape.as_ref()).map(str::to_owned),
+        };
+        let models = Models::new(configuration.settings.clone(), self.args.effort.clone());
+        Ok(models.past(tape, recorded))
     }
 
     fn agent(

@@ -75,6 +75,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) system_file: Option<PathBuf>,
 
+    /// Keep the requests and the answers of the run in FILE, which must not exist yet. Keys are left
+    /// out, prompts and files are not
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answer from the recording FILE, with no key and no network. The first request that is not the
+    /// recorded one ends the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+
     /// Do not read standard input
     #[arg(long)]
     pub(crate) no_stdin: bool,

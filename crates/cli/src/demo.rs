@@ -1,24 +1,21 @@
 //! `anvil demo`: the real loop, the real tools and a real repair, with a script as the model.
 //!
-//! The model's side is stream bytes in a provider's wire format that ship in the binary and go
-//! through that provider's decoder. Everything else happens: commands run, a file is edited in a
+//! The model's side is a recording in a provider's wire format that ships in the binary and goes
+//! through that provider's decoder, the way `--replay` does. Everything else happens: commands run, a file is edited in a
 //! temporary folder, and at the end the project's own test decides whether the demo worked.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::process::{self, Keep, Spec, Status};
 use agent::secrets::child_env;
 use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
-use async_trait::async_trait;
-use futures::stream;
-use llm::providers::anthropic::decode::StreamState;
-use llm::sse::SseDecoder;
-use llm::{ChatRequest, ContentBlock, EventStream, LlmError, Provider, StreamEvent};
+use llm::recording::Player;
+use llm::{ContentBlock, Provider};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,14 +28,8 @@ use crate::signals::{self, Signals};
 use crate::terminal::{self, Wishes};
 use crate::ui::Ui;
 
-/// What the model says, one answer a step.
-const SCRIPT: [&[u8]; 5] = [
-    include_bytes!("../assets/demo/1-run-the-test.sse"),
-    include_bytes!("../assets/demo/2-read-both-files.sse"),
-    include_bytes!("../assets/demo/3-repair.sse"),
-    include_bytes!("../assets/demo/4-run-the-test-again.sse"),
-    include_bytes!("../assets/demo/5-report.sse"),
-];
+/// What the model says, as a recording in a real wire format.
+const SCRIPT: &str = include_str!("../assets/demo/recording.jsonl");
 
 /// The project that is broken.
 const PROJECT: [(&str, &str); 2] = [
@@ -127,7 +118,7 @@ async fn turn(
     let ui = Ui::start(Box::new(renderer), receiver, no_questions, signals.clone())
         .map_err(|error| StartError::Config(format!("no thread can be started: {error}")))?;
     let mut agent = Agent::new(AgentParts {
-        provider: Arc::new(Script::default()),
+        provider: script()?,
         model: ModelRef {
             label: "demo:script".to_owned(),
             id: "script".to_owned(),
@@ -173,59 +164,36 @@ async fn test(cwd: &Path, session_id: &str) -> Result<(), String> {
     }
 }
 
-/// A model that says what is written down, in the bytes of a real wire format.
-#[derive(Default)]
-struct Script {
-    next: Mutex<usize>,
-}
-
-#[async_trait]
-impl Provider for Script {
-    fn name(&self) -> &str {
-        "demo"
-    }
-
-    async fn stream(&self, _req: &ChatRequest) -> Result<EventStream, LlmError> {
-        let step = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            *next += 1;
-            *next - 1
-        };
-        let bytes = SCRIPT
-            .get(step)
-            .ok_or_else(|| LlmError::Config("the demo's script is over".to_owned()))?;
-        Ok(Box::pin(stream::iter(decode(bytes)?.into_iter().map(Ok))))
-    }
-}
-
-/// Decodes an answer the way one from the network is decoded.
-fn decode(bytes: &[u8]) -> Result<Vec<StreamEvent>, LlmError> {
-    let mut frames = SseDecoder::default();
-    let mut state = StreamState::new(llm::random_call_ids());
-    let mut events = Vec::new();
-    frames.feed(bytes, |frame| state.on_sse(frame, &mut events))?;
-    state.on_end(&mut events)?;
-    Ok(events)
+/// A model that says what is written down.
+fn script() -> Result<Arc<dyn Provider>, StartError> {
+    let player = Player::new(SCRIPT).expect("the script is a recording");
+    let provider = llm::providers::replay("demo", Arc::new(player));
+    provider.map_err(|error| StartError::Config(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use llm::FinishReason;
+    use llm::{ChatRequest, FinishReason, Message};
 
     use super::*;
 
-    #[test]
-    fn every_answer_of_the_script_is_whole_and_only_the_last_one_ends_the_turn() {
-        for (at, bytes) in SCRIPT.iter().enumerate() {
-            let events = decode(bytes).unwrap();
-            let want =
-                if at + 1 < SCRIPT.len() { FinishReason::ToolUse } else { FinishReason::EndTurn };
-            assert!(
-                matches!(events.last(), Some(StreamEvent::Finish { reason, .. }) if *reason == want),
-                "step {}",
-                at + 1
-            );
+    #[tokio::test]
+    async fn every_answer_of_the_script_is_whole_and_only_the_last_one_ends_the_turn() {
+        let script = script().unwrap();
+        let request = ChatRequest {
+            messages: vec![Arc::new(Message::user_text(PROMPT))],
+            ..ChatRequest::default()
+        };
+        let mut finishes = Vec::new();
+        for _ in 0..5 {
+            let answer = llm::collect(script.stream(&request).await.unwrap()).await.unwrap();
+            finishes.push(answer.finish);
         }
+        let mut want = vec![FinishReason::ToolUse; 4];
+        want.push(FinishReason::EndTurn);
+        assert_eq!(finishes, want);
+        let error = script.stream(&request).await.err().unwrap().to_string();
+        assert_eq!(error, "the recording ends after 5 requests, and one more was made");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::api_key::ApiKey;
 use crate::integrity::IntegrityError;
+use crate::recording::RecordingError;
 use crate::sse::SseError;
 
 pub use answer::ErrorAnswer;
@@ -71,6 +72,9 @@ pub enum LlmError {
     /// The transcript is not legal and was not sent.
     #[error("the conversation is not valid and was not sent: {0}")]
     Transcript(#[from] IntegrityError),
+    /// The run is recorded or replayed, and that went wrong.
+    #[error("{0}")]
+    Recording(#[from] RecordingError),
     /// An attempt failed, and no other one was or will be made.
     #[error("{why}: {last}")]
     GaveUp {
@@ -139,6 +143,7 @@ impl LlmError {
             Self::Deadline { deadline, .. } => *deadline != Deadline::Total,
             Self::Transport(error) => !(error.is_builder() || tls_fault(error).is_some()),
             Self::UnexpectedEof => true,
+            Self::Recording(error) => error.is_retryable(),
             Self::Decode(_) | Self::Config(_) | Self::Transcript(_) | Self::GaveUp { .. } => false,
         }
     }
@@ -171,7 +176,8 @@ impl LlmError {
             | Self::Decode(_)
             | Self::UnexpectedEof
             | Self::Config(_)
-            | Self::Transcript(_) => None,
+            | Self::Transcript(_)
+            | Self::Recording(_) => None,
         }
     }
 
@@ -198,6 +204,7 @@ impl LlmError {
             Self::Decode(_) | Self::UnexpectedEof => "protocol",
             Self::Config(_) => "config",
             Self::Transcript(_) => "transcript",
+            Self::Recording(_) => "recording",
             Self::GaveUp { last, .. } => last.kind(),
         }
     }
@@ -227,6 +234,7 @@ impl LlmError {
             Self::Decode(_) => Some("check that the base URL belongs to this kind of provider"),
             Self::UnexpectedEof => Some(CONNECTION_BROKE),
             Self::Config(_) | Self::Transcript(_) => None,
+            Self::Recording(error) => Some(error.advice()),
             Self::GaveUp { last, .. } => last.advice(),
         }
     }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod client;
+mod tape;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,9 +18,12 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 
 use crate::api_key::ApiKey;
+use crate::capability::Dialect;
 use crate::error::{Deadline, ErrorAnswer, LlmError};
-use crate::provider::EventStream;
+use crate::provider::{EventStream, random_call_ids};
 use crate::providers::fault;
+use crate::recording::Tape;
+use crate::stream::IdSource;
 use answer::Answer;
 pub(crate) use answer::{AnswerDecoder, answer_decoder};
 
@@ -60,8 +64,12 @@ const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Endpoint {
     url: Url,
     headers: HeaderMap,
+    /// The path of the base URL, without which requests are recorded.
+    base_path: String,
     key: Option<ApiKey>,
     deadlines: Deadlines,
+    /// What requests go past, and the format they are in.
+    tape: Option<(Tape, Dialect)>,
     /// Made with the first request, so that constructing a provider costs nothing.
     client: OnceCell<Client>,
 }
@@ -72,11 +80,20 @@ impl Endpoint {
     /// # Errors
     /// `Config` when the base URL is none.
     pub(crate) fn new(base_url: &str, path: &[&str]) -> Result<Self, LlmError> {
+        let base = below(base_url, &[])?;
+        let base_path = base.path().trim_end_matches('/').to_owned();
         let url = below(base_url, path)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (key, deadlines) = (None, Deadlines::default());
-        Ok(Self { url, headers, key, deadlines, client: OnceCell::new() })
+        Ok(Self {
+            url,
+            headers,
+            base_path,
+            key: None,
+            deadlines: Deadlines::default(),
+            tape: None,
+            client: OnceCell::new(),
+        })
     }
 
     /// The same with `key` sent as `prefix` + key in the header `name`.
@@ -109,6 +126,19 @@ impl Endpoint {
         // The connect deadline is part of the client.
         self.client = OnceCell::new();
         self
+    }
+
+    /// The same with its requests, which are in the format of `dialect`, kept by or answered from a
+    /// tape.
+    pub(crate) fn with_tape(mut self, tape: Option<Tape>, dialect: Dialect) -> Self {
+        self.tape = tape.map(|tape| (tape, dialect));
+        self
+    }
+
+    /// Names calls that the server leaves unnamed: at random, or so that a replay finds the same
+    /// names.
+    pub(crate) fn call_ids(&self) -> IdSource {
+        self.tape.as_ref().map_or_else(random_call_ids, |(tape, _)| tape.call_ids())
     }
 
     /// The address `path` below this one, with a pair more in its query. Dots alone are no part of
@@ -148,7 +178,10 @@ impl Endpoint {
         decoder: impl AnswerDecoder,
     ) -> Result<EventStream, LlmError> {
         let clock = Clock::start(self.deadlines);
-        let response = self.send(self.client().await?.post(url).body(body), &clock).await?;
+        let response = match &self.tape {
+            None => self.send(self.client().await?.post(url).body(body), &clock).await?,
+            Some((tape, dialect)) => self.send_past(tape, *dialect, url, body, &clock).await?,
+        };
         let response = self.check_status(response, &clock).await?;
         let response = self.check_content(response, &clock).await?;
         let content_type = content_type(&response).map(str::to_owned);

@@ -17,6 +17,7 @@ pub mod integrity;
 pub mod models;
 pub mod provider;
 pub mod providers;
+pub mod recording;
 pub mod registry;
 pub mod retry;
 pub mod schema;

@@ -17,6 +17,7 @@ use crate::http::Deadlines;
 use crate::models::{self, Limits, Price};
 use crate::provider::Provider;
 use crate::providers::{Connection, connect, openai_chat};
+use crate::recording::Tape;
 use crate::retry::{Retry, RetryPolicy};
 
 /// How long a local server may take to list its models when none was asked for by name.
@@ -34,6 +35,7 @@ pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Registry {
     settings: Arc<Settings>,
     variables: Variables,
+    tape: Option<Tape>,
 }
 
 /// What a name means.
@@ -90,7 +92,23 @@ pub struct Alias {
 impl Registry {
     /// The models of `settings`, with keys from `variables`.
     pub fn new(settings: Arc<Settings>, variables: Variables) -> Self {
-        Self { settings, variables }
+        Self { settings, variables, tape: None }
+    }
+
+    /// The same with requests that go past `tape`. For a replay no key is needed.
+    #[must_use]
+    pub fn with_tape(mut self, tape: Option<Tape>) -> Self {
+        self.tape = tape;
+        self
+    }
+
+    /// What the requests go past.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
+    }
+
+    fn is_replay(&self) -> bool {
+        matches!(self.tape, Some(Tape::Replay(_)))
     }
 
     /// The configuration.
@@ -171,7 +189,8 @@ impl Registry {
     /// # Errors
     /// `Config` when its provider has no address or its key is not set.
     pub fn connect(&self, model: &Named) -> Result<ResolvedModel, LlmError> {
-        let connection = self.connection(&model.provider, KeyRule::Needed)?;
+        let rule = if self.is_replay() { KeyRule::IfSet } else { KeyRule::Needed };
+        let connection = self.connection(&model.provider, rule)?;
         Ok(self.resolved(model, connection.target, connect(connection)?))
     }
 
@@ -207,7 +226,8 @@ impl Registry {
         let known = preset_name.or((provider == builtin::LOCAL).then_some(provider));
         let target = TargetFor::new(dialect, known, &base_url).with(&entry.overrides);
         let name = provider.to_owned();
-        Ok(Connection { name, base_url, key, target, deadlines: Deadlines::default() })
+        let (deadlines, tape) = (Deadlines::default(), self.tape.clone());
+        Ok(Connection { name, base_url, key, target, deadlines, tape })
     }
 
     /// A model behind `provider`, with failures that may pass tried again as configured.
@@ -227,8 +247,11 @@ impl Registry {
         };
         let demands_number = target.dialect() == Dialect::Anthropic;
         let usual = if demands_number { limits.max_output.min(USUAL_OUTPUT) } else { 0 };
+        let retry = Retry::new(provider, self.retry_policy());
+        // What is replayed need not be waited for.
+        let retry = if self.is_replay() { retry.without_delays() } else { retry };
         ResolvedModel {
-            provider: Arc::new(Retry::new(provider, self.retry_policy())),
+            provider: Arc::new(retry),
             label: format!("{name}:{id}"),
             id: id.clone(),
             limits,

@@ -34,12 +34,20 @@ pub struct Retry {
     inner: Arc<dyn Provider>,
     policy: RetryPolicy,
     jitter: Jitter,
+    has_delays: bool,
 }
 
 impl Retry {
     /// `inner`, asked again under `policy`.
     pub fn new(inner: Arc<dyn Provider>, policy: RetryPolicy) -> Self {
-        Self { inner, policy, jitter: Arc::new(random) }
+        Self { inner, policy, jitter: Arc::new(random), has_delays: true }
+    }
+
+    /// The same without waiting between attempts, for answers that are recorded.
+    #[must_use]
+    pub fn without_delays(mut self) -> Self {
+        self.has_delays = false;
+        self
     }
 
     /// The same with another source of randomness.
@@ -75,6 +83,7 @@ impl Provider for Retry {
             req: req.clone(),
             policy: self.policy,
             jitter: Arc::clone(&self.jitter),
+            has_delays: self.has_delays,
             started: Instant::now(),
             attempt: 1,
             has_resampled: false,
@@ -92,6 +101,7 @@ struct Attempts {
     req: ChatRequest,
     policy: RetryPolicy,
     jitter: Jitter,
+    has_delays: bool,
     started: Instant,
     /// The running attempt, from 1.
     attempt: u32,
@@ -195,7 +205,7 @@ impl Attempts {
             delay,
             reason: decision::reason(&error),
         }));
-        self.state = State::Pause(delay);
+        self.state = State::Pause(if self.has_delays { delay } else { Duration::ZERO });
         None
     }
 }

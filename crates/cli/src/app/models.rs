@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent::agent::ModelRef;
 use llm::capability::{Effort, Efforts};
 use llm::config::Settings;
+use llm::recording::Tape;
 use llm::registry::Named;
 use llm::{LlmError, Provider, Registry, ResolvedModel};
 use serde::Deserialize as _;
@@ -36,13 +37,27 @@ pub(crate) enum Witness {
 pub(crate) struct Models {
     registry: Registry,
     effort: Option<String>,
+    /// The model to begin with whatever is configured.
+    recorded: Option<String>,
 }
 
 impl Models {
     /// The models of a configuration; `effort` is what the command line asks for.
     pub(crate) fn new(settings: Settings, effort: Option<String>) -> Self {
         let variables = Arc::new(|name: &str| super::var(name));
-        Self { registry: Registry::new(Arc::new(settings), variables), effort }
+        Self { registry: Registry::new(Arc::new(settings), variables), effort, recorded: None }
+    }
+
+    /// The same with requests that go past `tape`, and the model to begin with that it names.
+    pub(crate) fn past(mut self, tape: Option<Tape>, recorded: Option<String>) -> Self {
+        self.registry = self.registry.with_tape(tape);
+        self.recorded = recorded;
+        self
+    }
+
+    /// What the requests go past.
+    pub(crate) fn tape(&self) -> Option<&Tape> {
+        self.registry.tape()
     }
 
     /// The model that a run begins with.
@@ -50,6 +65,9 @@ impl Models {
     /// # Errors
     /// What is missing, wrong or not trusted, and how to go on.
     pub(crate) async fn first(&self, witness: Witness) -> Result<Resolved, StartError> {
+        if self.recorded.is_some() {
+            return self.asked_for(self.recorded.as_deref(), witness).await;
+        }
         let settings = self.registry.settings();
         let Some((name, is_wish)) = settings.default_model() else {
             return self.asked_for(None, witness).await;

@@ -3,7 +3,7 @@
 use crate::capability::Target;
 use crate::error::LlmError;
 use crate::http::{Endpoint, answer_decoder};
-use crate::provider::{EventStream, random_call_ids};
+use crate::provider::EventStream;
 use crate::types::ChatRequest;
 use decode::StreamState;
 
@@ -23,7 +23,7 @@ pub(super) async fn ask(
     req: &ChatRequest,
     target: Target,
 ) -> Result<EventStream, LlmError> {
-    endpoint.post(wire::body(req, target), StreamState::new(random_call_ids())).await
+    endpoint.post(wire::body(req, target), StreamState::new(endpoint.call_ids())).await
 }
 
 answer_decoder!(StreamState);

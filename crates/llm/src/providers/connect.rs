@@ -10,6 +10,7 @@ use crate::capability::{Dialect, KeyHeader, TargetFor};
 use crate::error::LlmError;
 use crate::http::{Deadlines, Endpoint};
 use crate::provider::{self, EventStream, Provider};
+use crate::recording::{Player, Tape};
 use crate::types::ChatRequest;
 
 /// What it takes to reach a server.
@@ -25,6 +26,8 @@ pub struct Connection {
     pub target: TargetFor,
     /// How long an answer may take.
     pub deadlines: Deadlines,
+    /// Where requests are kept, or answered from without the network and a key.
+    pub tape: Option<Tape>,
 }
 
 impl Connection {
@@ -38,6 +41,7 @@ impl Connection {
             base_url,
             key: None,
             deadlines: Deadlines::default(),
+            tape: None,
         }
     }
 }
@@ -47,7 +51,7 @@ impl Connection {
 /// # Errors
 /// `Config` when the address is no http or https address.
 pub fn connect(connection: Connection) -> Result<Arc<dyn Provider>, LlmError> {
-    let Connection { name, base_url, key, target, deadlines } = connection;
+    let Connection { name, base_url, key, target, deadlines, tape } = connection;
     let endpoint = match target.dialect() {
         Dialect::Anthropic => anthropic::endpoint(&base_url)?,
         Dialect::OpenaiChat => openai_chat::endpoint(&base_url)?,
@@ -58,8 +62,23 @@ pub fn connect(connection: Connection) -> Result<Arc<dyn Provider>, LlmError> {
         Some(key) => with_key(endpoint, key, target.of("").key_header),
         None => endpoint,
     };
-    let endpoint = endpoint.with_deadlines(deadlines);
+    let endpoint = endpoint.with_deadlines(deadlines).with_tape(tape, target.dialect());
     Ok(Arc::new(Connected { name, endpoint, target }))
+}
+
+/// A provider that knows no server, only a recording, in whatever dialect that is.
+///
+/// # Errors
+/// `Config` when the recording holds no request in a dialect that is spoken here.
+pub fn replay(name: &str, player: Arc<Player>) -> Result<Arc<dyn Provider>, LlmError> {
+    let dialect = player.dialect().ok_or_else(|| {
+        LlmError::Config("the recording holds no request in a known format".to_owned())
+    })?;
+    connect(Connection {
+        name: name.to_owned(),
+        tape: Some(Tape::Replay(player)),
+        ..Connection::new(dialect, "http://recording.invalid")
+    })
 }
 
 fn with_key(endpoint: Endpoint, key: ApiKey, header: KeyHeader) -> Endpoint {

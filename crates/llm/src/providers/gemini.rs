@@ -3,7 +3,7 @@
 use crate::capability::Target;
 use crate::error::LlmError;
 use crate::http::{Endpoint, answer_decoder};
-use crate::provider::{EventStream, random_call_ids};
+use crate::provider::EventStream;
 use crate::types::ChatRequest;
 use decode::GeminiStreamState;
 
@@ -20,7 +20,7 @@ pub(super) async fn ask(
     req: &ChatRequest,
     target: Target,
 ) -> Result<EventStream, LlmError> {
-    let decoder = GeminiStreamState::new(random_call_ids()).of_model(&req.model);
+    let decoder = GeminiStreamState::new(endpoint.call_ids()).of_model(&req.model);
     let address = endpoint.below(&path(&req.model), Some(("alt", "sse")));
     endpoint.post_to(address, wire::body(req, target), decoder).await
 }

@@ -20,5 +20,5 @@ mod request;
 pub(crate) mod thinking;
 pub(crate) mod tools;
 
-pub use connect::{Connection, connect};
+pub use connect::{Connection, connect, replay};
 pub use request::{body, to_wire};

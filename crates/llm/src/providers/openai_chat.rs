@@ -6,7 +6,7 @@ use crate::api_key::ApiKey;
 use crate::capability::Target;
 use crate::error::LlmError;
 use crate::http::{Deadlines, Endpoint, answer_decoder};
-use crate::provider::{EventStream, random_call_ids};
+use crate::provider::EventStream;
 use crate::types::ChatRequest;
 use decode::ChatStreamState;
 
@@ -39,7 +39,7 @@ pub(super) async fn ask(
     req: &ChatRequest,
     target: Target,
 ) -> Result<EventStream, LlmError> {
-    endpoint.post(wire::body(req, target), ChatStreamState::new(random_call_ids())).await
+    endpoint.post(wire::body(req, target), ChatStreamState::new(endpoint.call_ids())).await
 }
 
 answer_decoder!(ChatStreamState);

@@ -120,6 +120,7 @@ pub(super) fn reason(error: &LlmError) -> String {
         LlmError::Decode(_)
         | LlmError::Config(_)
         | LlmError::Transcript(_)
+        | LlmError::Recording(_)
         | LlmError::GaveUp { .. } => error.kind(),
     };
     word.to_owned()

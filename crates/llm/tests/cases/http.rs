@@ -146,6 +146,7 @@ fn variant(error: &LlmError) -> &'static str {
         LlmError::UnexpectedEof => "UnexpectedEof",
         LlmError::Config(_) => "Config",
         LlmError::Transcript(_) => "Transcript",
+        LlmError::Recording(_) => "Recording",
         LlmError::GaveUp { .. } => "GaveUp",
     }
 }

@@ -21,9 +21,9 @@ use llm::config::file::Mode;
 use tokio::sync::mpsc;
 
 use self::config::Configuration;
-pub(crate) use self::models::{Models, Resolved, Witness};
+pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use crate::approve::{Interactive, Question};
-use crate::args::{Args, Command, OutputFormat};
+use crate::args::{Args, Command, ModelsAction, OutputFormat};
 use crate::exit::Exit;
 use crate::headless;
 use crate::render::Render;
@@ -34,7 +34,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, grants, inspect, logs};
+use crate::{complain, demo, grants, inspect, logs, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -163,7 +163,7 @@ fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> 
             let is_set = |variable: &str| var(variable).is_some();
             inspect::run(&action.unwrap_or_default(), &configuration, &is_set)?
         }
-        Some(Command::Demo) | None => return Ok(None),
+        Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
     }))
 }
 
@@ -171,6 +171,8 @@ fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> 
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     Demo,
+    /// A model to be tried, by its name.
+    Trial(String),
     /// The argument's prompt, empty when only standard input can tell it.
     Headless {
         prompt: String,
@@ -181,8 +183,12 @@ enum Plan {
 
 fn plan(args: &Args) -> Result<Plan, StartError> {
     use std::io::IsTerminal as _;
-    if args.command == Some(Command::Demo) {
-        return Ok(Plan::Demo);
+    match &args.command {
+        Some(Command::Demo) => return Ok(Plan::Demo),
+        Some(Command::Models { action: ModelsAction::Test { name } }) => {
+            return Ok(Plan::Trial(name.clone()));
+        }
+        Some(Command::Config { .. } | Command::Trust { .. }) | None => {}
     }
     let source = match args.no_stdin {
         true => Source::Nothing,
@@ -213,7 +219,7 @@ impl Work {
     async fn run(self, plan: Plan) -> Result<Exit, StartError> {
         let on_interrupt = match plan {
             Plan::Repl => OnInterrupt::EndTurn,
-            Plan::Demo | Plan::Headless { .. } => OnInterrupt::EndProgram,
+            Plan::Demo | Plan::Trial(_) | Plan::Headless { .. } => OnInterrupt::EndProgram,
         };
         let signals = Signals::listen(on_interrupt)
             .map_err(|error| StartError::machine("signals cannot be listened to", &error))?;
@@ -221,6 +227,7 @@ impl Work {
         let work = async {
             match plan {
                 Plan::Demo => demo::run(self.session_id, self.env.is_plain, &signals).await,
+                Plan::Trial(name) => self.trial(&name, &signals).await,
                 Plan::Headless { prompt, source } => self.headless(prompt, source, signals).await,
                 Plan::Repl => self.repl(signals).await,
             }
@@ -256,6 +263,18 @@ impl Work {
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
         Ok(headless::run(agent, events, ui, &signals, prompt).await)
+    }
+
+    async fn trial(self, name: &str, signals: &Signals) -> Result<Exit, StartError> {
+        let cwd = workspace(self.args.cwd.as_deref())?;
+        let configuration = config::load(&self.args, &self.env, &cwd)?;
+        tell(&configuration);
+        let models = self.models(&configuration, &cwd)?;
+        let work = async { Ok(trial::run(models.trial(name).await?).await) };
+        tokio::select! {
+            exit = work => exit,
+            stop = signals.stopped() => Ok(Exit::Stopped(stop)),
+        }
     }
 
     async fn repl(self, signals: Signals) -> Result<Exit, StartError> {

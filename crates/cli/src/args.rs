@@ -102,6 +102,11 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Repair a small broken project with no key and no network: real tools, a scripted model
     Demo,
+    /// What can be asked of models
+    Models {
+        #[command(subcommand)]
+        action: ModelsAction,
+    },
     /// Show what is configured, by whom, and whether it counts
     Config {
         #[command(subcommand)]
@@ -111,6 +116,17 @@ pub(crate) enum Command {
     Trust {
         #[command(subcommand)]
         action: Option<TrustAction>,
+    },
+}
+
+/// What can be asked of models.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub(crate) enum ModelsAction {
+    /// Try with four short requests what a model can do: text, tools, results, calls side by side,
+    /// token counts
+    Test {
+        /// An alias, or PROVIDER:MODEL-ID
+        name: String,
     },
 }
 

@@ -15,6 +15,7 @@ mod repl;
 mod signals;
 mod stdin;
 mod terminal;
+mod trial;
 mod ui;
 
 use std::ffi::OsString;

@@ -16,7 +16,7 @@ use crate::error::LlmError;
 use crate::http::Deadlines;
 use crate::models::{self, Limits, Price};
 use crate::provider::Provider;
-use crate::providers::{Connection, connect, openai_chat};
+use crate::providers::{Connection, connect, ollama, openai_chat};
 use crate::recording::Tape;
 use crate::retry::{Retry, RetryPolicy};
 
@@ -228,6 +228,25 @@ impl Registry {
         let name = provider.to_owned();
         let (deadlines, tape) = (Deadlines::default(), self.tape.clone());
         Ok(Connection { name, base_url, key, target, deadlines, tape })
+    }
+
+    /// How many tokens of context the local server has loaded a model with; `None` where no server
+    /// tells that, while the model is not loaded, and in a replay.
+    pub async fn loaded_context(&self, model: &Named) -> Option<u64> {
+        let entry = self.settings.runtime.providers.get(&model.provider)?;
+        let is_local = [Some(model.provider.as_str()), entry.preset.as_deref()]
+            .contains(&Some(builtin::LOCAL));
+        if !is_local || self.is_replay() {
+            return None;
+        }
+        let base_url = self.settings.layers.endpoint(&model.provider).base_url?;
+        match ollama::loaded_context(&base_url, &model.id, PROBE).await {
+            Ok(context) => context,
+            Err(error) => {
+                tracing::debug!(%error, "the local server does not tell its context");
+                None
+            }
+        }
     }
 
     /// A model behind `provider`, with failures that may pass tried again as configured.

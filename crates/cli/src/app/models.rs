@@ -24,6 +24,20 @@ pub(crate) struct Resolved {
     pub(crate) notice: Option<String>,
 }
 
+/// A model that is to be tried.
+pub(crate) struct Trial {
+    /// Where it comes from.
+    pub(crate) models: Registry,
+    /// What its name means.
+    pub(crate) named: Named,
+    /// Who is asked.
+    pub(crate) provider: Arc<dyn Provider>,
+    /// The id that requests carry.
+    pub(crate) id: String,
+    /// How people write it.
+    pub(crate) label: String,
+}
+
 /// Whether somebody sees what a repository was refused and can decide about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Witness {
@@ -99,22 +113,35 @@ impl Models {
         Ok(ready(resolved))
     }
 
+    /// The model called `name`, to be tried, which nobody watches.
+    ///
+    /// # Errors
+    /// What is missing, wrong or not trusted, and how to go on.
+    pub(crate) async fn trial(&self, name: &str) -> Result<Trial, StartError> {
+        let named = self.allowed(Some(name), Witness::Nobody).await?;
+        let ResolvedModel { provider, id, label, .. } = self.connect(&named)?;
+        Ok(Trial { models: self.registry.clone(), named, provider, id, label })
+    }
+
     async fn asked_for(
         &self,
         name: Option<&str>,
         witness: Witness,
     ) -> Result<Resolved, StartError> {
-        let named = self.find(name).await?;
-        if witness == Witness::Nobody
-            && let Some(why) = self.registry.settings().needs_grant(&named.provider)
-        {
-            return Err(StartError::Untrusted(why));
-        }
-        let mut resolved = self.connect(&named)?;
+        let mut resolved = self.connect(&self.allowed(name, witness).await?)?;
         if let Some(effort) = self.effort(&resolved)? {
             resolved.effort = Some(effort);
         }
         Ok(ready(resolved))
+    }
+
+    /// What a name means, if it may be asked.
+    async fn allowed(&self, name: Option<&str>, witness: Witness) -> Result<Named, StartError> {
+        let named = self.find(name).await?;
+        match self.registry.settings().needs_grant(&named.provider) {
+            Some(why) if witness == Witness::Nobody => Err(StartError::Untrusted(why)),
+            _ => Ok(named),
+        }
     }
 
     async fn find(&self, name: Option<&str>) -> Result<Named, StartError> {

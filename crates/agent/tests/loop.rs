@@ -17,7 +17,10 @@ use agent::{
 };
 use async_trait::async_trait;
 use llm::testing::{Answer, ScriptedProvider, script};
-use llm::{ContentBlock, FinishReason, LlmError, Message, Tail, Usage, validate_transcript};
+use llm::{
+    ContentBlock, FinishReason, LlmError, Message, Phase, Retry, RetryPolicy, Tail, Usage,
+    validate_transcript,
+};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio_util::sync::CancellationToken;
@@ -756,4 +759,52 @@ async fn an_error_tells_a_person_what_to_do() {
     let mut bench = Setup::playing(vec![Answer::Refuse(refused)]).build();
     let error = bench.run("x").await.unwrap_err();
     assert!(error.info().message.ends_with(advice), "{}", error.info().message);
+}
+
+/// The same bench with its script asked again when that may help.
+fn patient(mut bench: Bench) -> Bench {
+    let script = Arc::clone(&bench.provider);
+    let retry = Retry::new(script, RetryPolicy::default()).with_jitter(Arc::new(|| 0.0));
+    let model = bench.agent.model().clone();
+    bench.agent.switch_model(Arc::new(retry), model);
+    bench
+}
+
+fn overloaded() -> Answer {
+    let message = "try again in 20s".to_owned();
+    Answer::Refuse(LlmError::Api { kind: "overloaded_error".into(), message, status: None })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_is_told_and_is_no_step_of_its_own() {
+    let script = vec![overloaded(), script::text("4").into()];
+    let mut bench = patient(Setup::playing(script).build());
+    assert_eq!(bench.run("2+2").await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.provider.asked(), 2);
+    let reported = bench.reported().await;
+    let retries: Vec<_> = reported
+        .iter()
+        .filter(|event| matches!(event, AgentEvent::Phase(Phase::Retrying { attempt: 2, .. })))
+        .collect();
+    assert_eq!(retries.len(), 1, "{reported:?}");
+    let Some(AgentEvent::TurnFinished(summary)) = reported.last() else { panic!("{reported:?}") };
+    assert_eq!((summary.steps, summary.text.as_str()), (1, "4"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_cancelled_in_the_delay_before_an_attempt_ends_at_once() {
+    let script = vec![overloaded(), script::text("4").into()];
+    let mut bench = patient(Setup::playing(script).build());
+    let cancel = CancellationToken::new();
+    let seen = async {
+        let is_retry =
+            |event: &AgentEvent| matches!(event, AgentEvent::Phase(Phase::Retrying { .. }));
+        while !bench.events.recv().await.as_ref().is_some_and(is_retry) {}
+        cancel.cancel();
+    };
+    let started = tokio::time::Instant::now();
+    let turn = bench.agent.run_turn(vec![ContentBlock::text("2+2")], cancel.clone());
+    let (outcome, ()) = tokio::join!(turn, seen);
+    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
+    assert_eq!((started.elapsed(), bench.provider.asked()), (Duration::ZERO, 1));
 }

@@ -288,3 +288,61 @@ fn a_task_without_its_option_is_told_where_tasks_go() {
     ran.assert_code(64);
     assert!(ran.err.contains("anvil -p \"what to do\""), "{ran:?}");
 }
+
+/// A server that is too busy once, and wants a short while.
+fn busy_once() -> Model {
+    let busy = r#"{"error":{"type":"overloaded_error","message":"busy, try again in 20ms"}}"#;
+    Model::new([Answer::Status(529, busy.to_owned()), Answer::text("4")])
+}
+
+#[test]
+fn a_failed_attempt_is_one_line_for_a_person_and_one_event_for_a_program() {
+    let (home, model) = (Home::new(), busy_once());
+    let ran = run(home.anvil_with(&model).args(["-p", "2+2"]));
+    assert_eq!(ran.assert_code(0).out, "4\n");
+    let retries: Vec<_> = ran.err.lines().filter(|line| line.contains("retry")).collect();
+    assert_eq!(retries, ["retry 2/5 in 1 s: overloaded"]);
+
+    let (home, model) = (Home::new(), busy_once());
+    let ran = run(home.anvil_with(&model).args(["-p", "2+2", "--output-format", "stream-json"]));
+    let lines = ran.assert_code(0).lines();
+    let phases: Vec<_> = lines.iter().filter(|line| line["type"] == "phase").collect();
+    let [phase] = phases[..] else { panic!("{ran:?}") };
+    assert_eq!(
+        (&phase["phase"], &phase["attempt"], &phase["of"], &phase["delay_ms"], &phase["reason"]),
+        (&json!("retrying"), &json!(2), &json!(5), &json!(20), &json!("overloaded"))
+    );
+    let numbers: Vec<_> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..lines.len() as u64).collect::<Vec<_>>());
+    assert_eq!(ran.err, "");
+
+    let (home, model) = (Home::new(), busy_once());
+    let ran = run(home.anvil_with(&model).args(["-p", "2+2", "--output-format", "json"]));
+    let report = ran.assert_code(0).json();
+    assert_eq!((&report["steps"], &report["text"]), (&json!(1), &json!("4")));
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn a_wait_beyond_the_deadline_fails_at_once_and_names_both_times() {
+    let busy = r#"{"error":{"message":"slow down: try again in 2h0m0s"}}"#;
+    let (home, model) = (Home::new(), Model::new([Answer::Status(429, busy.to_owned())]));
+    let ran = run(home.anvil_with(&model).args(["-p", "x", "--output-format", "json"]));
+    let report = ran.assert_code(1).json();
+    assert_eq!(report["error"]["kind"], "rate_limit");
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("asks to wait 7200 s, and only 300 s are left"), "{message}");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
+fn the_configuration_says_how_often_to_ask_again() {
+    let busy = r#"{"error":{"message":"busy, try again in 20ms"}}"#;
+    let (home, model) = (Home::new(), Model::new([Answer::Status(529, busy.to_owned())]));
+    home.write("three.toml", "[retry]\nmax_attempts = 3\n");
+    let mut command = home.anvil_with(&model);
+    let ran = run(command.args(["-p", "x", "--config", "three.toml", "--output-format", "json"]));
+    let message = ran.assert_code(1).json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("no answer after 3 attempts: HTTP 529"), "{message}");
+    assert_eq!(model.requests().len(), 3);
+}

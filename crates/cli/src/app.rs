@@ -1,6 +1,7 @@
 //! The composition root: environment and arguments become a model, tools, an approver and an agent.
 
 pub(crate) mod config;
+mod lookup;
 mod models;
 mod system;
 mod tape;
@@ -34,7 +35,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, grants, inspect, logs, trial};
+use crate::{complain, demo, logs, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +122,7 @@ pub(crate) fn run(args: Args) -> Exit {
 
 fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
     let env = Environment::read();
-    if let Some(text) = answer(&args, &env)? {
+    if let Some(text) = lookup::answer(&args, &env)? {
         return Ok(headless::print(&text));
     }
     let plan = plan(&args)?;
@@ -143,28 +144,6 @@ fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
         saved.restore();
     }
     exit
-}
-
-/// What a command that only looks something up, or keeps a grant, has to say.
-fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
-    let Some(Command::Config { .. } | Command::Trust { .. }) = args.command else {
-        return Ok(None);
-    };
-    let cwd = workspace(args.cwd.as_deref())?;
-    let configuration = config::load(args, env, &cwd)?;
-    Ok(Some(match args.command.clone() {
-        Some(Command::Trust { action }) => {
-            let store = trust::TrustStore::read(env.data_dir.as_deref())
-                .map_err(|error| StartError::Config(error.to_string()))?;
-            grants::run(action.unwrap_or_default(), &configuration, store)?
-        }
-        Some(Command::Config { action }) => {
-            tell(&configuration);
-            let is_set = |variable: &str| var(variable).is_some();
-            inspect::run(&action.unwrap_or_default(), &configuration, &is_set)?
-        }
-        Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
-    }))
 }
 
 /// What kind of run it is.

@@ -3,40 +3,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::Path;
 
 use llm::config::{CredentialOrigin, Grant, Origin, Request};
 
 use crate::app::StartError;
 use crate::app::config::{Configuration, Inputs};
 use crate::app::trust::TrustStore;
-use crate::args::TrustAction;
 
-/// Does what was asked; the text is for standard output.
-pub(crate) fn run(
-    action: TrustAction,
+/// What the folder asks for; the text is for standard output.
+pub(crate) fn show(configuration: &Configuration) -> Result<String, StartError> {
+    Ok(Asked::of(configuration)?.shown(&configuration.inputs))
+}
+
+/// Grants it, if a person says so.
+pub(crate) fn grant(
     configuration: &Configuration,
-    mut store: TrustStore,
+    is_sure: bool,
+    named: &[(String, Origin)],
+    store: &mut TrustStore,
 ) -> Result<String, StartError> {
-    let inputs = &configuration.inputs;
-    if let Some(fault) = &configuration.doubt
-        && !matches!(action, TrustAction::Revoke)
-    {
-        return Err(StartError::Config(format!("{fault}: there is nothing to trust yet")));
+    Asked::of(configuration)?.grant(&configuration.inputs, is_sure, named, store)
+}
+
+/// Takes back what was granted to a folder, in whatever state its file is.
+pub(crate) fn revoke(root: &Path, store: &mut TrustStore) -> Result<String, StartError> {
+    if store.grant(root).is_none() {
+        return Ok(format!("{} was not trusted.\n", root.display()));
     }
-    let asked = Asked::of(inputs)?;
-    match action {
-        TrustAction::Show => Ok(asked.shown(inputs)),
-        TrustAction::Grant { yes, credential_origin } => {
-            asked.grant(inputs, yes, &credential_origin, &mut store)
-        }
-        TrustAction::Revoke => {
-            if inputs.grant.is_none() {
-                return Ok(format!("{} was not trusted.\n", inputs.root.display()));
-            }
-            store.set(&inputs.root, None).map_err(failed)?;
-            Ok(format!("{} is no longer trusted.\n", inputs.root.display()))
-        }
-    }
+    store.set(root, None).map_err(failed)?;
+    Ok(format!("{} is no longer trusted.\n", root.display()))
 }
 
 fn failed(error: impl std::fmt::Display) -> StartError {
@@ -52,7 +48,11 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(inputs: &Inputs) -> Result<Self, StartError> {
+    fn of(configuration: &Configuration) -> Result<Self, StartError> {
+        if let Some(fault) = &configuration.doubt {
+            return Err(StartError::Config(format!("{fault}: there is nothing to trust yet")));
+        }
+        let inputs = &configuration.inputs;
         // What the folder's trust alone would leave open.
         let hypothetical = Grant { digest: inputs.request.digest(), ..Grant::default() };
         let settings = inputs.settings(Some(&hypothetical)).map_err(failed)?;
@@ -65,7 +65,7 @@ impl Asked {
     }
 
     fn shown(&self, inputs: &Inputs) -> String {
-        let mut text = format!("folder   {}\n", inputs.root.display());
+        let mut text = format!("folder   {}\n", inputs.places.root.display());
         let state = match &inputs.grant {
             _ if inputs.request.is_empty() => "asks for nothing that needs trust",
             None => "not trusted",
@@ -120,7 +120,10 @@ impl Asked {
         store: &mut TrustStore,
     ) -> Result<String, StartError> {
         if inputs.request.is_empty() {
-            return Ok(format!("{} asks for nothing that needs trust.\n", inputs.root.display()));
+            return Ok(format!(
+                "{} asks for nothing that needs trust.\n",
+                inputs.places.root.display()
+            ));
         }
         let named: Vec<CredentialOrigin> = named
             .iter()
@@ -142,7 +145,7 @@ impl Asked {
         if !asks.agreed("Trust this folder with all of that?")? {
             return Ok("Nothing was granted.\n".to_owned());
         }
-        let mut text = format!("{} is trusted.\n", inputs.root.display());
+        let mut text = format!("{} is trusted.\n", inputs.places.root.display());
         let mut credential_origins = self.kept_origins;
         for pair in self.new_origins {
             let is_agreed = named.contains(&pair)
@@ -165,7 +168,7 @@ impl Asked {
         }
         let request = inputs.request.clone();
         let grant = Grant { digest: request.digest(), request, credential_origins };
-        store.set(&inputs.root, Some(grant)).map_err(failed)?;
+        store.set(&inputs.places.root, Some(grant)).map_err(failed)?;
         Ok(text)
     }
 }

@@ -7,29 +7,10 @@ use llm::config::{Key, Layers, Setting, json_schema, shown};
 use serde_json::Value;
 
 use crate::app::StartError;
-use crate::app::config::Configuration;
-use crate::args::ConfigAction;
-
-/// Does what was asked; the text is for standard output. `is_set` tells whether a variable is.
-pub(crate) fn run(
-    action: &ConfigAction,
-    configuration: &Configuration,
-    is_set: &dyn Fn(&str) -> bool,
-) -> Result<String, StartError> {
-    let layers = &configuration.settings.layers;
-    match action {
-        ConfigAction::Show => Ok(show(layers, is_set)),
-        ConfigAction::Explain { key } => explain(layers, key, is_set),
-        ConfigAction::Path => Ok(paths(configuration)),
-        ConfigAction::Schema => {
-            let schema = serde_json::to_string_pretty(&json_schema());
-            Ok(schema.expect("a schema is made of texts") + "\n")
-        }
-    }
-}
+use crate::app::config::Places;
 
 /// Every value that holds, as TOML with its origin behind it; then what was asked for in vain.
-fn show(layers: &Layers, is_set: &dyn Fn(&str) -> bool) -> String {
+pub(crate) fn show(layers: &Layers, is_set: &dyn Fn(&str) -> bool) -> String {
     let mut text = String::new();
     for (key, _) in layers.chains() {
         let deciding = layers.deciding(key);
@@ -56,7 +37,7 @@ fn show(layers: &Layers, is_set: &dyn Fn(&str) -> bool) -> String {
 }
 
 /// The values of one key, or of all keys in a table, the lowest layer first.
-fn explain(
+pub(crate) fn explain(
     layers: &Layers,
     key: &str,
     is_set: &dyn Fn(&str) -> bool,
@@ -82,8 +63,14 @@ fn explain(
     if text.is_empty() { Err(unknown()) } else { Ok(text) }
 }
 
-fn paths(configuration: &Configuration) -> String {
-    let inputs = &configuration.inputs;
+/// The JSON Schema of a file.
+pub(crate) fn schema() -> String {
+    let schema = serde_json::to_string_pretty(&json_schema());
+    schema.expect("a schema is made of texts") + "\n"
+}
+
+/// Where the files are.
+pub(crate) fn paths(places: &Places) -> String {
     let mut text = String::new();
     let mut add = |what: &str, path: Option<&Path>| {
         let shown = match path {
@@ -93,9 +80,9 @@ fn paths(configuration: &Configuration) -> String {
         };
         text.push_str(&format!("{what:<8} {shown}\n"));
     };
-    add("user", inputs.user_file.as_deref());
-    add("project", Some(&inputs.project_file));
-    add("trust", inputs.trust_file.as_deref());
+    add("user", places.user_file.as_deref());
+    add("project", Some(&places.project_file));
+    add("trust", places.trust_file.as_deref());
     text
 }
 

@@ -21,6 +21,9 @@ const PROJECT_FILE: &str = ".anvil/config.toml";
 /// A file is read whole and only up to this size; people write a few kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 
+/// Most characters of one line about the configuration.
+const MAX_NOTICE: usize = 1_000;
+
 /// Most faults of one kind that are told one by one.
 const MAX_TOLD: usize = 10;
 
@@ -37,16 +40,36 @@ pub(crate) struct Configuration {
     pub(crate) inputs: Inputs,
 }
 
-/// All that the configuration is made of.
-pub(crate) struct Inputs {
+/// Where the parts of the configuration are, whether they are there or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
     /// The folder that a repository's file and a grant are about, a canonical path.
     pub(crate) root: PathBuf,
-    /// The user's file, whether it is there or not.
+    /// The user's file; nowhere without a home folder.
     pub(crate) user_file: Option<PathBuf>,
-    /// The repository's file, whether it is there or not.
+    /// The repository's file.
     pub(crate) project_file: PathBuf,
     /// Where grants are kept; nowhere without a data folder.
     pub(crate) trust_file: Option<PathBuf>,
+}
+
+impl Places {
+    /// The places for work in `cwd`, a canonical path.
+    pub(crate) fn of(env: &Environment, cwd: &Path) -> Self {
+        let root = repository_root(cwd);
+        Self {
+            user_file: env.config_dir.as_ref().map(|dir| dir.join("config.toml")),
+            project_file: root.join(PROJECT_FILE),
+            trust_file: env.data_dir.as_ref().map(|dir| dir.join("trust.json")),
+            root,
+        }
+    }
+}
+
+/// All that the configuration is made of.
+pub(crate) struct Inputs {
+    /// Where it is.
+    pub(crate) places: Places,
     /// What the repository asks authority for.
     pub(crate) request: Request,
     /// What was granted to the folder.
@@ -90,8 +113,8 @@ pub(crate) fn load(
 ) -> Result<Configuration, StartError> {
     let fatal = |fault: Fault| StartError::Config(fault.to_string());
     let mut notices = Vec::new();
-    let user_file = env.config_dir.as_ref().map(|dir| dir.join("config.toml"));
-    let user = read_own(user_file.as_deref()).map_err(fatal)?;
+    let places = Places::of(env, cwd);
+    let user = read_own(places.user_file.as_deref()).map_err(fatal)?;
     let config_flag = match &args.config {
         Some(path) => Some(read_named(path).map_err(fatal)?),
         None => None,
@@ -99,12 +122,8 @@ pub(crate) fn load(
     for parsed in user.iter().chain(&config_flag) {
         tell_unknown(parsed, args.strict_config, &mut notices).map_err(fatal)?;
     }
-    let root = repository_root(cwd);
-    let project_file = root.join(PROJECT_FILE);
     let mut inputs = Inputs {
-        user_file,
-        project_file,
-        trust_file: env.data_dir.as_ref().map(|dir| dir.join("trust.json")),
+        places,
         request: Request::default(),
         grant: None,
         user,
@@ -112,12 +131,14 @@ pub(crate) fn load(
         config_flag,
         environment: config::environment(&super::var),
         flags: flags(args),
-        root,
     };
     let doubt = inputs.add_project(args.strict_config, env, &mut notices)?;
     let settings = inputs.settings(inputs.grant.as_ref()).map_err(StartError::Config)?;
     tell_refused(&settings, &mut notices);
     tell_not_enforced(&settings, &mut notices);
+    for notice in &mut notices {
+        shorten(notice);
+    }
     Ok(Configuration { settings, notices, doubt, inputs })
 }
 
@@ -129,13 +150,13 @@ impl Inputs {
         env: &Environment,
         notices: &mut Vec<String>,
     ) -> Result<Option<String>, StartError> {
-        let read = match read_inside(&self.root, &self.project_file) {
+        let read = match read_inside(&self.places.root, &self.places.project_file) {
             Ok(None) => return Ok(None),
             Ok(Some(text)) => config::parse(PROJECT_FILE, &text),
             Err(fault) => Err(fault),
         };
         match TrustStore::read(env.data_dir.as_deref()) {
-            Ok(store) => self.grant = store.grant(&self.root).cloned(),
+            Ok(store) => self.grant = store.grant(&self.places.root).cloned(),
             Err(error) => notices.push(error.to_string()),
         }
         let checked = read.and_then(|parsed| {
@@ -163,7 +184,7 @@ impl Inputs {
         let unreadable = |why: String| Fault::unreadable(PROJECT_FILE, why);
         let words = config::named_words(&parsed.leaves)
             .map_err(|count| unreadable(format!("its command lines have {count} words")))?;
-        let files = trust::hash_files(&self.root, &words)
+        let files = trust::hash_files(&self.places.root, &words)
             .map_err(|error| unreadable(format!("a file it names cannot be read: {error}")))?;
         Ok(Request::of(&parsed.leaves, files))
     }
@@ -284,6 +305,14 @@ fn tell_not_enforced(settings: &Settings, notices: &mut Vec<String>) {
     let keys = settings.not_enforced();
     if !keys.is_empty() {
         notices.push(format!("this version does not act on {} yet", listed(&keys)));
+    }
+}
+
+/// Names in a repository's file may be as long as the file.
+fn shorten(notice: &mut String) {
+    if let Some((at, _)) = notice.char_indices().nth(MAX_NOTICE) {
+        notice.truncate(at);
+        notice.push('…');
     }
 }
 

@@ -124,6 +124,10 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Larger files are not what a command line of a repository runs, and a clone must not keep anvil
+/// busy.
+const MAX_NAMED_FILE: u64 = 32 << 20;
+
 /// The digests of those `words` that name files inside `root`, a canonical path.
 ///
 /// # Errors
@@ -137,7 +141,11 @@ pub(crate) fn hash_files(
         let Ok(path) = root.join(word).canonicalize() else { continue };
         let Ok(inside) = path.strip_prefix(root) else { continue };
         if path.is_file() {
-            let content = fs::read(&path)?;
+            let mut content = Vec::new();
+            File::open(&path)?.take(MAX_NAMED_FILE + 1).read_to_end(&mut content)?;
+            if content.len() as u64 > MAX_NAMED_FILE {
+                return Err(io::Error::other(format!("{word} is larger than 32 MiB")));
+            }
             files.insert(inside.to_string_lossy().into_owned(), digest_of(&content));
         }
     }

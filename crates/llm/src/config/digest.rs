@@ -12,7 +12,7 @@ use super::text::Leaf;
 
 /// Longest list of files that command lines can name; a repository that names more is not trusted
 /// by reading it.
-const MAX_WORDS: usize = 256;
+const MAX_WORDS: usize = 1024;
 
 /// Everything executable or authority-bearing that a repository's file holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,12 +72,20 @@ pub fn named_words(leaves: &[Leaf]) -> Result<BTreeSet<String>, usize> {
             _ => continue,
         };
         for text in texts {
-            words.insert(text.to_owned());
             let between = |c: char| c.is_whitespace() || ";|&()<>{}'\"`=$,".contains(c);
-            words.extend(text.split(between).filter(|word| !word.is_empty()).map(str::to_owned));
+            // Names that are quoted may hold white space.
+            let pieces = text.split(['\'', '"']).chain(text.split(between)).chain([text]);
+            words.extend(pieces.flat_map(endings).map(str::to_owned));
         }
     }
     if words.len() > MAX_WORDS { Err(words.len()) } else { Ok(words) }
+}
+
+/// A path and what is left of it when its first parts are left out: they may be a variable for the
+/// folder itself, such as `$PWD`.
+fn endings(path: &str) -> impl Iterator<Item = &str> {
+    let shorter = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
+    std::iter::once(path).chain(shorter).filter(|ending| !ending.is_empty())
 }
 
 /// JSON with the keys of every object sorted, so that equal values have equal texts.
@@ -157,6 +165,11 @@ mod tests {
     fn the_content_of_a_named_file_is_part_of_it() {
         let leaves = parse("f", "[[hooks.stop]]\ncommand = \"sh ./check.sh\"").unwrap().leaves;
         assert!(named_words(&leaves).unwrap().contains("./check.sh"));
+        let quoted = "[[hooks.stop]]\ncommand = '''\"$PWD\"/a/b.sh; 'my check.sh' x=c.sh'''";
+        let words = named_words(&parse("f", quoted).unwrap().leaves).unwrap();
+        for word in ["a/b.sh", "my check.sh", "c.sh"] {
+            assert!(words.contains(word), "{word}: {words:?}");
+        }
         let with = |content: &str| {
             let files = BTreeMap::from([("check.sh".to_owned(), digest_of(content.as_bytes()))]);
             Request::of(&leaves, files).digest()
@@ -166,8 +179,8 @@ mod tests {
 
     #[test]
     fn more_words_than_anybody_reads_are_refused() {
-        let args: Vec<String> = (0..300).map(|at| format!("\"w{at}\"")).collect();
+        let args: Vec<String> = (0..1025).map(|at| format!("\"w{at}\"")).collect();
         let text = format!("[mcp.x]\nargs = [{}]", args.join(","));
-        assert_eq!(named_words(&parse("f", &text).unwrap().leaves), Err(300));
+        assert_eq!(named_words(&parse("f", &text).unwrap().leaves), Err(1025));
     }
 }

@@ -298,14 +298,17 @@ impl Layers {
         self.value(key)?.as_str().map(str::to_owned)
     }
 
-    /// What a repository asks for that is refused and nothing above replaces.
+    /// What a repository asks for and does not get.
     pub fn refused(&self) -> impl Iterator<Item = (&Key, &Setting)> {
         self.chains.iter().filter_map(|(key, chain)| {
-            let refused = match adds_up(key) {
-                true => chain.iter().find(|one| one.refused.is_some()),
-                false => chain.last().filter(|one| one.refused.is_some()),
-            };
-            refused.map(|one| (key, one))
+            chain.iter().find(|one| one.refused.is_some()).map(|one| (key, one))
+        })
+    }
+
+    /// The part of it that would hold if it were granted, because nothing above replaces it.
+    pub fn missed(&self) -> impl Iterator<Item = (&Key, &Setting)> {
+        self.refused().filter(|(key, one)| {
+            adds_up(key) || self.chain(key).last().is_some_and(|last| last == *one)
         })
     }
 

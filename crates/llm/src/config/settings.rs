@@ -125,11 +125,11 @@ impl Settings {
     /// nobody who is not asked may go on without it: the endpoint of `provider`, the sandbox, a
     /// required verifier.
     pub fn needs_grant(&self, provider: &str) -> Option<String> {
-        let endpoint = Key::of(["providers", provider]);
-        let refused = self.layers.refused().find(|(key, one)| match key.names()[..] {
+        let refused = self.layers.missed().find(|(key, one)| match key.names()[..] {
             ["sandbox", ..] => true,
             ["hooks", "stop"] => is_required(&one.value),
-            _ => endpoint.contains(key),
+            ["providers", name, "kind" | "base_url" | "api_key_env" | "preset"] => name == provider,
+            _ => false,
         });
         refused.map(|(key, one)| {
             let what = match key.names()[..] {

@@ -283,6 +283,7 @@ fn the_users_environment_makes_a_refused_endpoint_irrelevant() {
     let settings = Given { project, variables, ..Given::default() }.settings();
     assert_eq!(settings.needs_grant("anthropic"), None);
     assert_eq!(base_url(&settings, "anthropic"), "http://mine.example");
+    assert_eq!(settings.asked(), ["providers.anthropic.base_url"], "it is listed all the same");
 }
 
 #[test]
@@ -293,6 +294,7 @@ fn a_sandbox_or_a_required_verifier_that_is_not_trusted_stops_who_is_not_asked()
         ("[[hooks.stop]]\ncommand = \"x\"", None),
         ("[mcp.x]\ncommand = \"x\"", None),
         ("[permissions]\nallow = [\"bash\"]", None),
+        ("[providers.anthropic]\nimages = false", None),
     ] {
         let why = untrusted(project).needs_grant("anthropic");
         assert_eq!(why.is_some(), what.is_some(), "{project}");

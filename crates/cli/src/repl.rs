@@ -121,18 +121,7 @@ impl Repl {
         match self.models.switch(name).await {
             Ok(model) => {
                 let calls_told = self.agent.switch_model(model.provider, model.model);
-                let label = &self.agent.model().label;
-                match calls_told {
-                    0 => format!("Now {label}, with the conversation so far.\n"),
-                    1 => format!(
-                        "Now {label}, with the conversation so far; the last call is told in words, \
-                         since this model does not go on with calls of another one.\n"
-                    ),
-                    _ => format!(
-                        "Now {label}, with the conversation so far; the last {calls_told} calls are told \
-                         in words, since this model does not go on with calls of another one.\n"
-                    ),
-                }
+                switched(&self.agent.model().label, calls_told)
             }
             Err(error) => format!("{error}\n"),
         }
@@ -145,5 +134,33 @@ impl Repl {
             (Err(_), Some(stop)) => Exit::Stopped(stop),
             (Err(error), None) => output_failed(&error),
         }
+    }
+}
+
+/// What the person reads about a switch to the model `label`, which is told so many calls of the one
+/// before it in words.
+fn switched(label: &str, calls_told: usize) -> String {
+    let calls = match calls_told {
+        0 => return format!("Now {label}, with the conversation so far.\n"),
+        1 => "the last call is told in words".to_owned(),
+        _ => format!("the last {calls_told} calls are told in words"),
+    };
+    format!(
+        "Now {label}, with the conversation so far; {calls}, since this model does not go on with \
+         calls of another one.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_says_when_calls_are_told_in_words() {
+        assert_eq!(switched("p:m", 0), "Now p:m, with the conversation so far.\n");
+        let [one, two] = [1, 2].map(|calls| switched("p:m", calls));
+        assert!(one.contains("so far; the last call is told in words, since"), "{one}");
+        assert!(two.contains("so far; the last 2 calls are told in words, since"), "{two}");
+        assert_eq!(one.lines().count(), 1);
     }
 }

@@ -113,7 +113,8 @@ columns! {
     /// Whether tools say that their schema is not strict: original services take the absence for the
     /// opposite, or servers do not know the field (Chat Completions, Responses).
     strict_field: bool,
-    /// Whether the model looks at pictures. A text stands in for them where it does not.
+    /// Whether the model looks at pictures. A text stands in for them where it does not, and where
+    /// nobody said that it does.
     images: bool,
     /// The largest picture in bytes of base64; a text stands in for a larger one.
     max_image_bytes: u32,
@@ -349,11 +350,17 @@ impl TargetFor {
         self.dialect
     }
 
-    /// The row of the model with this id.
+    /// The row of the model with this id. Whether a model of a known vendor looks at pictures stands in
+    /// the [table of models](crate::models).
     pub fn of(&self, model: &str) -> Target {
         let server = presets::row(self.preset, self.dialect);
         let name = self.preset.map(|preset| preset.name);
-        models::refine(server, self.dialect, name, model).with(&self.told)
+        let vendor = self.preset.map(Preset::vendor);
+        let listed = vendor.and_then(|vendor| crate::models::builtin(vendor, model));
+        let images = listed.and_then(|row| row.images);
+        models::refine(server, self.dialect, name, model)
+            .with(&TargetOverrides { images, ..TargetOverrides::NONE })
+            .with(&self.told)
     }
 }
 

@@ -85,9 +85,10 @@ fn request(dialect: Dialect) -> ChatRequest {
     }
 }
 
-/// The request to a server of which only `told` is known.
+/// The request to a server of which only `told` is known, and that its models see pictures.
 fn sent(dialect: Dialect, told: TargetOverrides, req: &ChatRequest) -> Value {
-    let row = target(dialect, None, "", &req.model).with(&told);
+    let sees = TargetOverrides { images: Some(true), ..NONE };
+    let row = target(dialect, None, "", &req.model).with(&sees).with(&told);
     let value = to_wire(dialect, req, row);
     let bytes: Value = serde_json::from_slice(&body(dialect, req, row)).expect("a body is JSON");
     assert_eq!(bytes, value, "{dialect:?} {told:?}");

@@ -280,6 +280,14 @@ async fn a_call_too_large_to_be_held_back_is_handed_on_as_it_arrives() {
     assert_eq!(bytes, 32 * fragment.len());
 }
 
+#[test]
+fn what_is_known_of_a_server_is_known_of_the_provider_around_it() {
+    let connection = Connection::new(Dialect::Gemini, "http://127.0.0.1:1");
+    let target = Some(connection.target);
+    let provider = Retry::new(connect(connection).unwrap(), RetryPolicy::default());
+    assert_eq!(provider.target(), target);
+}
+
 #[tokio::test]
 async fn two_overloads_and_then_an_answer_make_an_answer() {
     let server = MockServer::start().await;

@@ -181,7 +181,16 @@ const RULES: &[Rule] = &[
     chat(
         &["openrouter"],
         &["claude"],
-        TargetOverrides { cache_hint: Some(CacheHintKind::CacheControl), ..NONE },
+        TargetOverrides {
+            cache_hint: Some(CacheHintKind::CacheControl),
+            images: Some(true),
+            ..NONE
+        },
+    ),
+    chat(
+        &["openrouter"],
+        &["gemini-", "gpt-4.1", "gpt-4o", "gpt-5", "grok-4"],
+        TargetOverrides { images: Some(true), ..NONE },
     ),
     chat(&["xai"], &["grok-4.3"], effort(Efforts::of(&[Off, Low, Medium, High]))),
     chat(&["xai"], &["grok-3-mini"], effort(Efforts::of(&[Low, High]))),

@@ -27,6 +27,16 @@ pub struct Preset {
     pub target: Target,
 }
 
+impl Preset {
+    /// Whose models it serves, in the words of the [table of models](crate::models).
+    pub(super) fn vendor(&self) -> &'static str {
+        match self.name {
+            "openai-chat" | "azure" => "openai",
+            name => name,
+        }
+    }
+}
+
 /// The preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
@@ -62,7 +72,8 @@ const CHAT: Target = Target {
     empty_reasoning: false,
     tool_choice_required: true,
     strict_field: false,
-    images: true,
+    // Refused, or answered by an error that nobody understands, where the model is of another kind.
+    images: false,
     max_image_bytes: u32::MAX,
     result_images: ResultImages::Beside,
     usage_flag: true,
@@ -100,6 +111,7 @@ const ANTHROPIC: Target = Target {
 
 /// One of the newest models; older ones are told apart by their ids.
 const GEMINI: Target = Target {
+    images: true,
     result_images: ResultImages::Inside,
     thinking: ThinkingStyle::Level,
     efforts: LOW_TO_HIGH,
@@ -112,6 +124,7 @@ pub(super) const LOW_TO_HIGH: Efforts = Efforts::of(&[Low, Medium, High]);
 
 /// The original services hide their reasoning in Chat Completions. Depths are the models' matter.
 const OPENAI_CHAT: Target = Target {
+    images: true,
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     reasoning_replay: ReasoningReplay::None,
     cache_hint: CacheHintKind::PromptCacheKey,
@@ -119,6 +132,7 @@ const OPENAI_CHAT: Target = Target {
 };
 
 const OPENAI_RESPONSES: Target = Target {
+    images: true,
     cache_hint: CacheHintKind::PromptCacheKey,
     obfuscation_flag: true,
     thinking: ThinkingStyle::None,
@@ -143,7 +157,7 @@ const OTHER_DIALECTS: &[(&str, Dialect, Target)] = &[
     ("openai", Dialect::OpenaiChat, OPENAI_CHAT),
     ("openai-chat", Dialect::OpenaiResponses, OPENAI_RESPONSES),
     ("azure", Dialect::OpenaiChat, OPENAI_CHAT.with(&AZURE_KEY)),
-    ("deepseek", Dialect::OpenaiResponses, Target { images: false, calls_last: true, ..RESPONSES }),
+    ("deepseek", Dialect::OpenaiResponses, Target { calls_last: true, ..RESPONSES }),
 ];
 
 /// The servers that are known by name.
@@ -154,7 +168,7 @@ pub const PRESETS: &[Preset] = &[
         base_url: Some("https://api.anthropic.com"),
         api_key_env: Some("ANTHROPIC_API_KEY"),
         domains: &["api.anthropic.com"],
-        target: Target { max_image_bytes: 5 << 20, ..ANTHROPIC },
+        target: Target { images: true, max_image_bytes: 5 << 20, ..ANTHROPIC },
     },
     Preset {
         name: "openai",

@@ -129,6 +129,24 @@ fn a_model_tells_how_it_is_asked_to_think() {
 }
 
 #[test]
+fn pictures_go_only_to_models_that_are_known_to_look_at_them() {
+    let sees = |dialect, preset, model| of(dialect, preset, model).images;
+    let chat = Dialect::OpenaiChat;
+    assert!(sees(Dialect::Anthropic, "anthropic", "claude-of-tomorrow"));
+    assert!(sees(chat, "azure", "gpt-5.5"));
+    assert!(sees(chat, "mistral", "mistral-large-2512"));
+    assert!(!sees(chat, "mistral", "devstral-2512"));
+    assert!(!sees(chat, "deepseek", "deepseek-v4-pro"));
+    assert!(!sees(chat, "mistral", "of-tomorrow"));
+    assert!(sees(chat, "openrouter", "anthropic/claude-sonnet-4.6"));
+    assert!(sees(chat, "openrouter", "openai/gpt-5.5"));
+    assert!(!sees(chat, "openrouter", "deepseek/deepseek-v4-pro"));
+    assert!(!sees(chat, "ollama", "llava"));
+    let told = TargetOverrides { images: Some(true), ..TargetOverrides::NONE };
+    assert!(TargetFor::new(chat, Some("ollama"), "").with(&told).of("llava").images);
+}
+
+#[test]
 fn models_that_take_no_temperature_are_known() {
     let takes = |dialect, preset, model| of(dialect, preset, model).temperature;
     assert!(!takes(Dialect::Anthropic, "anthropic", "claude-opus-4-8"));
@@ -228,7 +246,7 @@ fn columns_of_the_head_leave_the_key_of_messages_as_it_is_and_the_others_change_
     for told in [
         TargetOverrides { reasoning_replay: Some(ReasoningReplay::None), ..none },
         TargetOverrides { empty_reasoning: Some(true), ..none },
-        TargetOverrides { images: Some(false), ..none },
+        TargetOverrides { images: Some(true), ..none },
         TargetOverrides { max_image_bytes: Some(1), ..none },
         TargetOverrides { result_images: Some(ResultImages::Inside), ..none },
         TargetOverrides { call_ids: Some(CallIdRule::UpTo64), ..none },

@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn row(told: TargetOverrides) -> Target {
-        target(Dialect::Anthropic, None, "", "m").with(&told)
+        target(Dialect::Anthropic, Some("anthropic"), "", "m").with(&told)
     }
 
     fn content(blocks: Vec<ContentBlock>, target: Target) -> Vec<ContentBlock> {

@@ -6,9 +6,10 @@ use super::*;
 use crate::capability::{self, Dialect, TargetOverrides};
 use crate::types::ToolSpec;
 
-/// A server of which nothing is known.
+/// A server of which nothing is known but that its models see pictures.
 fn any() -> Target {
-    capability::target(Dialect::OpenaiResponses, None, "", "m")
+    let sees = TargetOverrides { images: Some(true), ..TargetOverrides::NONE };
+    capability::target(Dialect::OpenaiResponses, None, "", "m").with(&sees)
 }
 
 fn calls_last() -> Target {

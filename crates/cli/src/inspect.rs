@@ -65,7 +65,7 @@ pub(crate) fn explain(
 
 /// The JSON Schema of a file.
 pub(crate) fn schema() -> String {
-    let schema = serde_json::to_string_pretty(&json_schema());
+    let schema = serde_json::to_string_pretty(json_schema());
     schema.expect("a schema is made of texts") + "\n"
 }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api_key::ApiKey;
-use crate::capability::{Dialect, Effort, Target, TargetFor, preset};
-use crate::config::file::ModelEntry;
+use crate::capability::{Dialect, Effort, PRESETS, Target, TargetFor, preset};
+use crate::config::file::{ModelEntry, ProviderEntry};
 use crate::config::layers::Endpoint;
 use crate::config::{Key, Layer, Origin, Settings, builtin};
 use crate::error::LlmError;
 use crate::http::Deadlines;
-use crate::models::{self, Limits, Price};
+use crate::models::{self, Limits, ModelRow, Price};
 use crate::provider::Provider;
 use crate::providers::{Connection, connect, ollama, openai_chat};
 use crate::recording::Tape;
@@ -199,35 +199,37 @@ impl Registry {
     /// # Errors
     /// `Config` when it has no address, or needs a key that is not set.
     pub fn connection(&self, provider: &str, rule: KeyRule) -> Result<Connection, LlmError> {
-        let config = |text: String| LlmError::Config(text);
         let entry = self.settings.runtime.providers.get(provider);
         let entry = entry.ok_or_else(|| self.unknown(provider))?;
         let Endpoint { base_url, api_key_env } = self.settings.layers.endpoint(provider);
-        let preset_name = entry.preset.as_deref();
-        let dialect =
-            entry.kind.or_else(|| Some(preset(preset_name?)?.dialect)).ok_or_else(|| {
-                let kinds = Dialect::ALL.map(Dialect::name).join(", ");
-                config(format!(
-                    "provider '{provider}' has no kind: add one of {kinds} to [providers.{provider}]"
-                ))
-            })?;
-        let base_url = base_url.ok_or_else(|| {
-            config(format!(
-                "provider '{provider}' has no address: add base_url to [providers.{provider}]"
-            ))
-        })?;
-        if let Err(why) = Origin::of(&base_url) {
-            return Err(config(format!("{}: {why}", self.place_of_address(provider))));
-        }
+        let dialect = dialect(provider, entry)?;
+        let base_url = self.checked(provider, base_url)?;
         let key = match api_key_env {
             Some(variable) => self.key(provider, &variable, dialect, rule)?,
             None => None,
         };
-        let known = preset_name.or((provider == builtin::LOCAL).then_some(provider));
+        let is_local = provider == builtin::LOCAL;
+        let known = entry.preset.as_deref().or(is_local.then_some(provider));
         let target = TargetFor::new(dialect, known, &base_url).with(&entry.overrides);
         let name = provider.to_owned();
         let (deadlines, tape) = (Deadlines::default(), self.tape.clone());
         Ok(Connection { name, base_url, key, target, deadlines, tape })
+    }
+
+    /// The address of a provider, if it is one.
+    fn checked(&self, provider: &str, base_url: Option<String>) -> Result<String, LlmError> {
+        let base_url = base_url.ok_or_else(|| {
+            LlmError::Config(format!(
+                "provider '{provider}' has no address: add base_url to [providers.{provider}]"
+            ))
+        })?;
+        match Origin::of(&base_url) {
+            Ok(_) => Ok(base_url),
+            Err(why) => {
+                let place = self.place_of_address(provider);
+                Err(LlmError::Config(format!("{place}: {why}")))
+            }
+        }
     }
 
     /// How many tokens of context the local server has loaded a model with; `None` where no server
@@ -257,8 +259,8 @@ impl Registry {
         provider: Arc<dyn Provider>,
     ) -> ResolvedModel {
         let Named { provider: name, id, entry } = model;
-        let row = models::builtin(name, id);
-        let known = row.map_or(Limits::CAUTIOUS, models::ModelRow::limits);
+        let row = self.row(name, id);
+        let known = row.map_or(Limits::CAUTIOUS, ModelRow::limits);
         let configured = entry.max_output.map(u32::from);
         let limits = Limits {
             context: entry.context.unwrap_or(known.context),
@@ -280,6 +282,21 @@ impl Registry {
             effort: entry.effort,
             thinking_budget: entry.thinking_budget,
         }
+    }
+
+    /// The built-in row of a model: by the provider's name, its preset, or the service at its
+    /// address.
+    fn row(&self, provider: &str, id: &str) -> Option<&'static ModelRow> {
+        let entry = self.settings.runtime.providers.get(provider);
+        let preset = entry.and_then(|entry| entry.preset.as_deref());
+        let origin = |address: &str| Origin::of(address).ok();
+        let own = self.settings.layers.endpoint(provider).base_url.as_deref().and_then(origin);
+        let services = PRESETS
+            .iter()
+            .filter(|service| own.is_some() && service.base_url.and_then(origin) == own);
+        let mut names =
+            [Some(provider), preset].into_iter().flatten().chain(services.map(|one| one.name));
+        names.find_map(|name| models::builtin(name, id))
     }
 
     /// How often failed requests are repeated.
@@ -358,13 +375,18 @@ impl Registry {
         deciding.first().map_or_else(|| key.to_string(), |one| one.place.to_string())
     }
 
-    /// What the configuration says of a model that is named by its id.
+    /// What the configuration says of a model that is named by its id: its facts, under whatever
+    /// alias they stand. How hard it thinks is said for one alias, not for the model.
     fn entry(&self, provider: &str, id: &str) -> ModelEntry {
-        let mut entries = self.settings.runtime.models.values();
-        let is_it = |entry: &&ModelEntry| {
+        let told = self.settings.runtime.models.values().filter(|entry| {
             entry.provider.as_deref() == Some(provider) && entry.id.as_deref() == Some(id)
-        };
-        entries.find(is_it).cloned().unwrap_or_default()
+        });
+        told.fold(ModelEntry::default(), |facts, entry| ModelEntry {
+            context: facts.context.or(entry.context),
+            max_output: facts.max_output.or(entry.max_output),
+            price: facts.price.or_else(|| entry.price.clone()),
+            ..facts
+        })
     }
 
     /// The model of a provider that is named alone.
@@ -432,6 +454,17 @@ pub enum KeyRule {
     Needed,
     /// It is sent if it is set.
     IfSet,
+}
+
+/// The dialect of a provider: its own, or else its preset's.
+fn dialect(provider: &str, entry: &ProviderEntry) -> Result<Dialect, LlmError> {
+    let of_preset = || Some(preset(entry.preset.as_deref()?)?.dialect);
+    entry.kind.or_else(of_preset).ok_or_else(|| {
+        let kinds = Dialect::ALL.map(Dialect::name).join(", ");
+        LlmError::Config(format!(
+            "provider '{provider}' has no kind: add kind, one of {kinds}, to [providers.{provider}]"
+        ))
+    })
 }
 
 fn named(alias: &str, entry: &ModelEntry) -> Result<Named, LlmError> {

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::capability::{Dialect, Effort, TargetOverrides};
 use crate::models::Price;
@@ -270,20 +271,34 @@ pub enum Purpose {
     Required,
 }
 
-/// The JSON Schema of a file, for editors. Keys it does not list are reported, not errors.
-pub fn json_schema() -> Value {
-    let mut schema: Schema = schemars::schema_for!(ConfigFile);
-    schema.insert("title".to_owned(), Value::from("anvil configuration"));
-    let mut schema = schema.to_value();
-    // Types cannot say that these keys stand beside others without losing the place of a fault.
-    let columns = schemars::schema_for!(TargetOverrides).to_value();
-    extend(&mut schema["$defs"]["ProviderEntry"]["properties"], &columns["properties"]);
-    extend(&mut schema["$defs"], &columns["$defs"]);
-    schema
+/// The JSON Schema of a file, for editors; also the list of the keys there are.
+pub fn json_schema() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let mut schema: Schema = schemars::schema_for!(ConfigFile);
+        schema.insert("title".to_owned(), Value::from("anvil configuration"));
+        let mut schema = schema.to_value();
+        // Types cannot say that these keys stand beside others without losing the place of a fault.
+        let columns = schemars::schema_for!(TargetOverrides).to_value();
+        extend(&mut schema["$defs"]["ProviderEntry"]["properties"], &columns["properties"]);
+        extend(&mut schema["$defs"], &columns["$defs"]);
+        close(&mut schema);
+        for definition in schema["$defs"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+            close(definition);
+        }
+        schema
+    })
 }
 
 fn extend(into: &mut Value, more: &Value) {
     if let (Some(into), Some(more)) = (into.as_object_mut(), more.as_object()) {
         into.extend(more.clone());
+    }
+}
+
+/// Lets an editor mark keys that a table does not know.
+fn close(schema: &mut Value) {
+    if schema["properties"].is_object() {
+        schema["additionalProperties"] = Value::from(false);
     }
 }

@@ -67,7 +67,11 @@ impl fmt::Display for Key {
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let close_enough = (word.chars().count() / 3).max(1);
     known
-        .map(|name| (strsim::osa_distance(word, name), name))
+        .map(|name| {
+            // Who writes only the start of a name means it all the same.
+            let is_start = word.len() > 2 && name.starts_with(word);
+            (if is_start { 0 } else { strsim::osa_distance(word, name) }, name)
+        })
         .filter(|(distance, _)| *distance <= close_enough)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -96,5 +100,6 @@ mod tests {
         assert_eq!(near("sandbxo"), Some("sandbox"));
         assert_eq!(near("telemetry"), None);
         assert_eq!(near("x"), None);
+        assert_eq!(nearest("api_key", ["kind", "api_key_env"].into_iter()), Some("api_key_env"));
     }
 }

@@ -77,8 +77,8 @@ pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
     let mut leaves = Vec::new();
     let mut unknown = Vec::new();
     let schema = file::json_schema();
-    let known = Known { root: &schema };
-    reader.table(&known, &schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown);
+    let known = Known { root: schema };
+    reader.table(&known, schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown);
     reader.check_values(document.get_ref())?;
     leaves.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Parsed { file: file.to_owned(), leaves, unknown })

@@ -87,6 +87,7 @@ fn an_alias_says_all_about_its_model() {
     assert_eq!(model.price.map(|price| price.output), Some(2.0));
     let by_id = registry.resolve("anthropic:claude-sonnet-5").unwrap();
     assert_eq!(by_id.limits.context, 500_000, "the same model under its own name");
+    assert_eq!(by_id.effort, None, "which is said for the alias");
 }
 
 #[test]
@@ -109,6 +110,16 @@ fn the_built_in_row_of_a_model_tells_limits_and_price() {
     let model = registry.resolve("sonnet").unwrap();
     assert_eq!(model.limits.context, 1_000_000);
     assert!(model.price.is_some());
+}
+
+#[test]
+fn a_service_is_known_by_its_address_under_any_name() {
+    let user = "[providers.mine]\nkind = \"openai-chat\"\nbase_url = \"https://api.openai.com/v1\"";
+    let registry = registry(user, &[("OPENAI_API_KEY", "k")]);
+    for name in ["mine:gpt-5.5", "openai-chat:gpt-5.5", "openai:gpt-5.5"] {
+        assert!(registry.resolve(name).unwrap().price.is_some(), "{name}");
+    }
+    assert_eq!(registry.resolve("ollama:gpt-5.5").unwrap().price, None);
 }
 
 #[tokio::test]

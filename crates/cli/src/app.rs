@@ -265,7 +265,7 @@ impl Work {
             model = models.first(Witness::Person) => model?,
             stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
         };
-        tape::begin(models.tape(), &model.model.label, &cwd, &self.session_id)?;
+        self.begin_recording(&models, &model, &cwd)?;
         tell_choice(&model);
         let (approver, questions) = Interactive::new();
         let (events, receiver) = agent::channel::channel();
@@ -282,7 +282,7 @@ impl Work {
         tell(&configuration);
         let models = self.models(&configuration, &cwd)?;
         let model = models.first(Witness::Nobody).await?;
-        tape::begin(models.tape(), &model.model.label, &cwd, &self.session_id)?;
+        self.begin_recording(&models, &model, &cwd)?;
         tell_choice(&model);
         let say = |line: &str| complain(&format!("anvil: {line}\n"));
         let input =
@@ -300,6 +300,15 @@ impl Work {
         };
         let models = Models::new(configuration.settings.clone(), self.args.effort.clone());
         Ok(models.past(tape, recorded))
+    }
+
+    fn begin_recording(
+        &self,
+        models: &Models,
+        model: &Resolved,
+        cwd: &Path,
+    ) -> Result<(), StartError> {
+        tape::begin(&self.args, models.tape(), &model.model.label, cwd, &self.session_id)
     }
 
     fn agent(

@@ -142,6 +142,18 @@ fn a_recording_cut_by_a_kill_is_replayed_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_run_that_cannot_begin_leaves_no_recording() {
+    let home = project();
+    let mut command = home.anvil();
+    run(ask(&mut command, PROMPT).args(["--record", "run.jsonl"])).assert_code(78);
+    assert!(!home.work().join("run.jsonl").exists());
+    let mut command = home.anvil_with(&model());
+    let ran = run(ask(&mut command, PROMPT).args(["--record", "nowhere/run.jsonl"]));
+    let message = ran.assert_code(64).json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("--record nowhere/run.jsonl: "), "{message}");
+}
+
+#[test]
 fn recording_and_replaying_at_once_is_a_usage_error() {
     let home = project();
     run(home.anvil().args(["-p", "x", "--record", "a", "--replay", "b"])).assert_code(64);

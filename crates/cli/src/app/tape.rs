@@ -1,9 +1,9 @@
 //! The recording that a run makes, or is answered from.
 
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use llm::recording::{Header, Player, Recorder, Tape};
@@ -14,16 +14,10 @@ use crate::args::Args;
 /// Opens what `--record` or `--replay` names, for work in `cwd`.
 ///
 /// # Errors
-/// When the file of a recording exists already or cannot be made, or the one to replay is none.
+/// When the recording to replay is none.
 pub(super) fn open(args: &Args, cwd: &Path, session_id: &str) -> Result<Option<Tape>, StartError> {
     if let Some(file) = &args.record {
-        let out = create(file).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => StartError::Usage(format!(
-                "--record {}: the file exists, and no recording is written over: name another one",
-                file.display()
-            )),
-            _ => StartError::Usage(format!("--record {}: {error}", file.display())),
-        })?;
+        let out = NewFile { path: file.clone(), file: None };
         return Ok(Some(Tape::Record(Arc::new(Recorder::new(Box::new(out))))));
     }
     let Some(file) = &args.replay else { return Ok(None) };
@@ -36,9 +30,32 @@ pub(super) fn open(args: &Args, cwd: &Path, session_id: &str) -> Result<Option<T
     Ok(Some(Tape::Replay(Arc::new(player))))
 }
 
-/// A new file that nobody else can read.
-fn create(file: &Path) -> io::Result<fs::File> {
-    OpenOptions::new().append(true).create_new(true).mode(0o600).open(file)
+/// A file that nobody else can read, made with its first line: a run that cannot begin leaves none.
+struct NewFile {
+    path: PathBuf,
+    file: Option<fs::File>,
+}
+
+impl NewFile {
+    fn file(&mut self) -> io::Result<&mut fs::File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                OpenOptions::new().append(true).create_new(true).mode(0o600).open(&self.path)?
+            }
+        };
+        Ok(self.file.insert(file))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.flush()
+    }
 }
 
 /// The model that was recorded, as `provider:model-id`.
@@ -49,22 +66,30 @@ pub(super) fn model(tape: Option<&Tape>) -> Option<&str> {
     }
 }
 
-/// Begins the recording, once it is known of what.
+/// Begins the recording, once it is known that there will be a run, and of what.
 ///
 /// # Errors
-/// When its file takes nothing.
+/// When its file exists already, or cannot be made or written.
 pub(super) fn begin(
+    args: &Args,
     tape: Option<&Tape>,
     model: &str,
     cwd: &Path,
     session_id: &str,
 ) -> Result<(), StartError> {
-    let Some(Tape::Record(recorder)) = tape else { return Ok(()) };
+    let (Some(Tape::Record(recorder)), Some(file)) = (tape, &args.record) else { return Ok(()) };
+    if file.exists() {
+        return Err(StartError::Usage(format!(
+            "--record {}: the file exists, and no recording is written over: name another one",
+            file.display()
+        )));
+    }
     let header = Header {
         program: concat!("anvil ", env!("CARGO_PKG_VERSION")).to_owned(),
         model: Some(model.to_owned()),
         cwd: Some(cwd.to_string_lossy().into_owned()),
         session_id: Some(session_id.to_owned()),
     };
-    recorder.begin(header).map_err(|error| StartError::Config(error.to_string()))
+    let wrong = |error| StartError::Usage(format!("--record {}: {error}", file.display()));
+    recorder.begin(header).map_err(wrong)
 }

@@ -234,6 +234,8 @@ struct Run {
     usage: Usage,
     is_counted: bool,
     answer: String,
+    /// Why the last answer was refused, in the server's words.
+    explanation: Option<String>,
     error: Option<AgentError>,
 }
 
@@ -247,6 +249,7 @@ impl Run {
             usage: Usage::default(),
             is_counted: true,
             answer: String::new(),
+            explanation: None,
             error: None,
         }
     }
@@ -289,8 +292,14 @@ impl Run {
             },
             cost_usd: None,
             verification: None,
-            error: self.error.as_ref().map(AgentError::info),
+            error: self.error.as_ref().map(AgentError::info).or_else(|| self.refusal(outcome)),
         }
+    }
+
+    /// What a server said about its refusal, as the summary's error.
+    fn refusal(&self, outcome: TurnOutcome) -> Option<ErrorInfo> {
+        let message = self.explanation.clone().filter(|_| outcome == TurnOutcome::Refused)?;
+        Some(ErrorInfo { kind: "refused".to_owned(), message })
     }
 }
 

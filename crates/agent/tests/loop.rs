@@ -18,8 +18,8 @@ use agent::{
 use async_trait::async_trait;
 use llm::testing::{Answer, ScriptedProvider, script};
 use llm::{
-    ContentBlock, FinishReason, LlmError, Message, Phase, Retry, RetryPolicy, Tail, Usage,
-    validate_transcript,
+    ContentBlock, FinishReason, LlmError, Message, Phase, Retry, RetryPolicy, StreamEvent, Tail,
+    Usage, validate_transcript,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
@@ -807,4 +807,17 @@ async fn a_turn_cancelled_in_the_delay_before_an_attempt_ends_at_once() {
     let (outcome, ()) = tokio::join!(turn, seen);
     assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
     assert_eq!((started.elapsed(), bench.provider.asked()), (Duration::ZERO, 1));
+}
+
+#[tokio::test]
+async fn what_a_server_says_about_its_refusal_is_told_and_no_part_of_the_dialogue() {
+    let mut refused = script::cut_text("I will not.", FinishReason::Refusal);
+    refused.insert(1, StreamEvent::Refusal { explanation: "against the policy".into() });
+    let mut bench = Setup::new(vec![refused]).build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Refused);
+    assert_eq!(bench.agent.transcript().last().unwrap().text(), "I will not.");
+    let reported = bench.reported().await;
+    let Some(AgentEvent::TurnFinished(summary)) = reported.last() else { panic!("{reported:?}") };
+    let error = summary.error.as_ref().unwrap();
+    assert_eq!((error.kind.as_str(), error.message.as_str()), ("refused", "against the policy"));
 }

@@ -20,6 +20,8 @@ pub struct Completion {
     pub finish: FinishReason,
     /// The server's own word for that.
     pub raw: Option<String>,
+    /// Why the answer was refused, in the server's words, if it told.
+    pub explanation: Option<String>,
     /// The last told token counts.
     pub usage: Usage,
 }
@@ -58,6 +60,7 @@ pub struct MessageBuilder {
     /// The block of the last event, which most often is the block of the next one.
     last: Option<(u32, usize)>,
     usage: Usage,
+    explanation: Option<String>,
     finish: Option<(FinishReason, Option<String>)>,
     bytes: usize,
     max_bytes: usize,
@@ -104,6 +107,7 @@ impl MessageBuilder {
             by_call: BTreeMap::new(),
             last: None,
             usage: Usage::default(),
+            explanation: None,
             finish: None,
             bytes: 0,
             max_bytes,
@@ -133,6 +137,11 @@ impl MessageBuilder {
             StreamEvent::TextMeta { block, meta } => self.text_meta(*block, meta),
             StreamEvent::ToolMeta { index, meta } => self.tool_meta(*index, meta),
             StreamEvent::Opaque { block, meta } => self.opaque(*block, meta),
+            StreamEvent::Refusal { explanation } => {
+                self.grow(explanation.len())?;
+                self.explanation = Some(explanation.clone());
+                Ok(())
+            }
             StreamEvent::Usage(usage) => {
                 self.usage.absorb(usage);
                 Ok(())
@@ -156,8 +165,8 @@ impl MessageBuilder {
     /// `UnexpectedEof` when no `Finish` came.
     pub fn finish(mut self) -> Result<Completion, LlmError> {
         let (finish, raw) = self.finish.take().ok_or(LlmError::UnexpectedEof)?;
-        let usage = self.usage;
-        Ok(Completion { blocks: self.into_blocks(), finish, raw, usage })
+        let (usage, explanation) = (self.usage, self.explanation.take());
+        Ok(Completion { blocks: self.into_blocks(), finish, raw, explanation, usage })
     }
 
     /// What has arrived so far, for showing a broken answer; none of it may be committed.

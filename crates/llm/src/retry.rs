@@ -264,6 +264,7 @@ fn is_shown(event: &StreamEvent) -> bool {
         | StreamEvent::TextMeta { .. }
         | StreamEvent::ReasoningDone { .. }
         | StreamEvent::Opaque { .. }
+        | StreamEvent::Refusal { .. }
         | StreamEvent::Usage(_)
         | StreamEvent::Phase(_) => false,
     }
@@ -276,6 +277,7 @@ fn text_len(event: &StreamEvent) -> usize {
         StreamEvent::Text { text, .. } | StreamEvent::Reasoning { text, .. } => text.len(),
         StreamEvent::ToolDelta { fragment, .. } => fragment.len(),
         StreamEvent::ToolStart { id, name, .. } => id.len() + name.len(),
+        StreamEvent::Refusal { explanation } => explanation.len(),
         StreamEvent::ToolMeta { .. }
         | StreamEvent::TextMeta { .. }
         | StreamEvent::ReasoningDone { .. }

@@ -72,6 +72,11 @@ pub enum StreamEvent {
         /// Its content.
         meta: ProviderMeta,
     },
+    /// Why the answer is refused, in the server's words; no part of the answer.
+    Refusal {
+        /// What a person should read, bounded.
+        explanation: String,
+    },
     /// Token counts so far: each is a running total.
     Usage(Usage),
     /// The answer is complete; exactly once, last.

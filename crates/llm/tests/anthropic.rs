@@ -190,3 +190,17 @@ fn a_provider_goes_by_the_name_it_was_configured_under_or_by_its_dialect() {
         assert_eq!(connect(connection).unwrap().name(), "proxy");
     }
 }
+
+#[tokio::test]
+async fn a_refusal_comes_with_the_words_of_the_server_beside_its_content() {
+    let refused = include_str!("fixtures/anthropic/refusal.sse");
+    let server = mock::server("/v1/messages", mock::stream(refused)).await;
+    let completion = mock::ask(&*provider(&server), &request()).await.unwrap();
+    assert_eq!(completion.finish, FinishReason::Refusal);
+    assert_eq!(completion.explanation.as_deref(), Some("not this"));
+    let odd = refused
+        .replace(r#"{"category":"policy","explanation":"not this"}"#, r#"{"explanation":7}"#);
+    let server = mock::server("/v1/messages", mock::stream(&odd)).await;
+    let completion = mock::ask(&*provider(&server), &request()).await.unwrap();
+    assert_eq!((completion.finish, completion.explanation), (FinishReason::Refusal, None));
+}

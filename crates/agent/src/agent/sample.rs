@@ -70,14 +70,16 @@ impl Agent {
                 | StreamEvent::TextMeta { .. }
                 | StreamEvent::ReasoningDone { .. }
                 | StreamEvent::Opaque { .. }
+                | StreamEvent::Refusal { .. }
                 | StreamEvent::Usage(_)
                 | StreamEvent::Finish { .. } => {}
             }
         }
     }
 
-    async fn commit(&mut self, step: u32, completion: Completion, run: &mut Run) -> Next {
+    async fn commit(&mut self, step: u32, mut completion: Completion, run: &mut Run) -> Next {
         let usage = completion.usage;
+        run.explanation = completion.explanation.take();
         run.count(Some(&usage));
         let finish = completion.finish.clone();
         let calls = match completion.commit().map(|message| self.session.commit_assistant(message))

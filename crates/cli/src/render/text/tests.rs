@@ -354,3 +354,14 @@ fn a_call_that_prints_nothing_is_said_to_be_running_after_a_second() {
     let out = String::from_utf8(out).unwrap();
     assert!(out.contains("\r\x1b[2K\x1b[2mrunning\x1b[0m\r\x1b[2K  ⎿ "), "{out:?}");
 }
+
+#[test]
+fn a_refusal_is_shown_with_the_words_of_the_server() {
+    let AgentEvent::TurnFinished(mut summary) = end(TurnOutcome::Refused, "") else {
+        unreachable!("it is the end of a turn")
+    };
+    let message = "against the policy".to_owned();
+    summary.error = Some(ErrorInfo { kind: "refused".into(), message });
+    let (_, err) = shown(Audience::Pipeline, plain(), &[AgentEvent::TurnFinished(summary)]);
+    assert!(err.starts_with("the model refused: against the policy\n"), "{err}");
+}

@@ -46,6 +46,9 @@ pub(super) fn seconds(seconds: u64) -> String {
 
 /// Why a turn did not end the ordinary way, and how to go on.
 pub(super) fn why(summary: &TurnSummary) -> Option<String> {
+    if let (TurnOutcome::Refused, Some(error)) = (summary.outcome, &summary.error) {
+        return Some(format!("the model refused: {}", error.message));
+    }
     if let Some(error) = &summary.error {
         return Some(format!("error: {}", error.message));
     }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::capability::Dialect;
-use crate::error::LlmError;
+use crate::error::{LlmError, MAX_MESSAGE_CHARS};
 use crate::providers::call_ids::CallIds;
 use crate::providers::fault;
 use crate::providers::held::{self, Held};
@@ -64,6 +64,15 @@ struct Delta<'a> {
     citation: Option<&'a RawValue>,
     #[serde(borrow, default)]
     stop_reason: Text<'a>,
+    #[serde(borrow, default)]
+    stop_details: Option<&'a RawValue>,
+}
+
+/// What is said about a refusal.
+#[derive(Deserialize)]
+struct StopDetails {
+    #[serde(default)]
+    explanation: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -227,8 +236,11 @@ impl StreamState {
                 }
             }
             "message_delta" => {
-                let reason = event.delta.0.and_then(|delta| delta.stop_reason.into_non_empty());
-                self.stop_reason = reason.or(self.stop_reason.take());
+                if let Some(delta) = event.delta.0 {
+                    out.extend(delta.stop_details.and_then(refusal));
+                    self.stop_reason =
+                        delta.stop_reason.into_non_empty().or(self.stop_reason.take());
+                }
                 if let Some(counts) = event.usage.0 {
                     out.push(StreamEvent::Usage((*counts).into()));
                 }
@@ -365,6 +377,13 @@ impl StreamState {
 }
 
 /// The canonical reason; an end mark without a reason is a normal end.
+/// The server's words about a refusal; details of another kind or shape say nothing.
+fn refusal(details: &RawValue) -> Option<StreamEvent> {
+    let StopDetails { explanation } = serde_json::from_str(details.get()).ok()?;
+    let explanation: String = explanation?.chars().take(MAX_MESSAGE_CHARS).collect();
+    (!explanation.is_empty()).then_some(StreamEvent::Refusal { explanation })
+}
+
 fn finish_reason(raw: Option<&str>, called: bool) -> FinishReason {
     match raw {
         // Without a call there is nothing to wait for, and asking again would loop.

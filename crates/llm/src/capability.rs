@@ -208,8 +208,10 @@ pub enum SystemRole {
 #[serde(rename_all = "snake_case")]
 pub enum CallIdRule {
     /// Any text of at most 40 characters, the limit of the original Chat Completions service.
+    #[serde(rename = "up_to_40")]
     UpTo40,
     /// Any text of at most 64 characters, the limit of the Responses service.
+    #[serde(rename = "up_to_64")]
     UpTo64,
     /// Letters, digits, `_` and `-`.
     WordCharacters,

@@ -102,7 +102,9 @@ const fn openai(starts: &'static [&'static str], efforts: &[super::Effort]) -> R
     Rule { dialects: OPENAI, servers: OPENAI_SERVERS, starts, told: reasons(efforts) }
 }
 
+/// On any server, since gateways serve them under their own names. All of them look at pictures.
 const fn claude(starts: &'static [&'static str], told: TargetOverrides) -> Rule {
+    let told = TargetOverrides { images: Some(true), ..told };
     Rule { dialects: CLAUDE, servers: &[], starts, told }
 }
 

@@ -133,6 +133,8 @@ fn pictures_go_only_to_models_that_are_known_to_look_at_them() {
     let sees = |dialect, preset, model| of(dialect, preset, model).images;
     let chat = Dialect::OpenaiChat;
     assert!(sees(Dialect::Anthropic, "anthropic", "claude-of-tomorrow"));
+    let gateway = |model| target(Dialect::Anthropic, None, "https://gateway.example", model).images;
+    assert!(gateway("claude-haiku-4-5") && gateway("claude-3-haiku") && !gateway("glm-5.2"));
     assert!(sees(chat, "azure", "gpt-5.5"));
     assert!(sees(chat, "mistral", "mistral-large-2512"));
     assert!(!sees(chat, "mistral", "devstral-2512"));
@@ -207,6 +209,14 @@ fn overrides_are_read_under_the_names_of_the_columns() {
     let names: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, TargetOverrides::FIELDS);
     assert_eq!(serde_json::to_string(&TargetOverrides::NONE).unwrap(), "{}");
+}
+
+#[test]
+fn every_column_stands_in_the_documented_configuration() {
+    let documented = include_str!("../../../../docs/config.toml");
+    for field in TargetOverrides::FIELDS {
+        assert!(documented.contains(&format!("\n{field} = ")), "{field}");
+    }
 }
 
 #[test]

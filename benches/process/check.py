@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from mock import ANVIL_ARGUMENTS, Mock, anvil_environment
+from mock import WIRES, Mock, anvil_arguments, anvil_environment
 
 CALLS = 100
 PR_SET_CHILD_SUBREAPER = 36
@@ -47,8 +47,15 @@ def name_of(pid):
 
 
 def results_sent(body):
-    """The texts of all tool results in a request of either format."""
-    for message in body["messages"]:
+    """The texts of all tool results in a request of any format."""
+    for item in body.get("input", []):
+        if item.get("type") == "function_call_output":
+            yield flat(item["output"])
+    for content in body.get("contents", []):
+        for part in content["parts"]:
+            if "functionResponse" in part:
+                yield part["functionResponse"]["response"].get("result", "")
+    for message in body.get("messages", []):
         if message["role"] == "tool":
             yield flat(message["content"])
         elif isinstance(message["content"], list):
@@ -99,7 +106,7 @@ def main_job(anvil, script, wire):
             mock.begin()
             before = set(children())
             run = subprocess.run(
-                [anvil, *ANVIL_ARGUMENTS, "--max-steps", "200"],
+                [anvil, *anvil_arguments(wire), "--max-steps", "200"],
                 cwd=work,
                 env=anvil_environment(mock.base, wire, home),
                 stdin=subprocess.DEVNULL,
@@ -125,7 +132,7 @@ def main():
     arguments = parser.parse_args()
     adopt_orphans()
     failed = False
-    for wire in ("anthropic", "openai-chat"):
+    for wire in WIRES:
         found = main_job(os.path.abspath(arguments.anvil), arguments.mock, wire)
         failed |= bool(found)
         print(f"{wire}: {CALLS} calls, " + ("as it should be" if not found else "wrong"), flush=True)

@@ -85,12 +85,24 @@ class Session:
         return (self.requests[step]["t_body"] - self.requests[step]["t"]) / 1e6
 
 
+# For each wire format the model to ask for, and which variables lead to the server: its key, its
+# address, and what stands behind the address.
+WIRES = {
+    "anthropic": ("anthropic:claude-sonnet-5", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),
+    "openai-chat": ("openai-chat:gpt-5.5", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+    "openai-responses": ("openai:gpt-5.5", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
+    "gemini": ("gemini:gemini-3.1-pro-preview", "GEMINI_API_KEY", "GEMINI_BASE_URL", "/v1beta"),
+}
+
+
 def anvil_environment(base, wire, home):
     """What anvil is told: a server that speaks `wire`, a made-up key, a home of its own."""
+    _, key, address, path = WIRES[wire]
     environment = {"PATH": os.environ["PATH"], "HOME": home, "ANVIL_HOME": home, "TERM": "dumb"}
-    if wire == "anthropic":
-        return environment | {"ANTHROPIC_API_KEY": "made-up", "ANTHROPIC_BASE_URL": base}
-    return environment | {"OPENAI_API_KEY": "made-up", "OPENAI_BASE_URL": f"{base}/v1"}
+    return environment | {key: "made-up", address: base + path}
 
 
-ANVIL_ARGUMENTS = ["-p", "go", "--permission-mode", "bypass", "--output-format", "json"]
+def anvil_arguments(wire):
+    """What anvil is started with: one headless turn in which every command runs."""
+    model = WIRES[wire][0]
+    return ["-p", "go", "-m", model, "--permission-mode", "bypass", "--output-format", "json"]

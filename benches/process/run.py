@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from mock import ANVIL_ARGUMENTS, Mock, anvil_environment
+from mock import Mock, anvil_arguments, anvil_environment
 
 # Where a step's cost is looked at: a name, and the steps whose median stands for it.
 WINDOWS = {3: range(1, 11), 30: range(21, 41), 300: range(251, 351), 3000: range(2900, 3000)}
@@ -73,9 +73,14 @@ def clients(arguments):
 
     found = []
     if arguments.anvil:
-        command = [os.path.abspath(arguments.anvil), *ANVIL_ARGUMENTS, "--max-steps", "100000"]
-        found.append(Client("anvil, Chat Completions", command, told("openai-chat")))
-        found.append(Client("anvil, Anthropic", command, told("anthropic")))
+        for name, wire in (
+            ("anvil, Chat Completions", "openai-chat"),
+            ("anvil, Anthropic", "anthropic"),
+            ("anvil, Responses", "openai-responses"),
+            ("anvil, Gemini", "gemini"),
+        ):
+            command = [os.path.abspath(arguments.anvil), *anvil_arguments(wire)]
+            found.append(Client(name, [*command, "--max-steps", "100000"], told(wire)))
     if arguments.floor_c:
         command = [os.path.abspath(arguments.floor_c), "go"]
         found.append(Client("C floor", command, floor_environment))

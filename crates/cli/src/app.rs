@@ -164,10 +164,11 @@ fn plan(args: &Args) -> Result<Plan, StartError> {
     use std::io::IsTerminal as _;
     match &args.command {
         Some(Command::Demo) => return Ok(Plan::Demo),
-        Some(Command::Models { action: ModelsAction::Test { name } }) => {
+        Some(Command::Models { action: Some(ModelsAction::Test { name }) }) => {
             return Ok(Plan::Trial(name.clone()));
         }
-        Some(Command::Config { .. } | Command::Trust { .. }) | None => {}
+        Some(Command::Config { .. } | Command::Trust { .. } | Command::Models { action: None })
+        | None => {}
     }
     let source = match args.no_stdin {
         true => Source::Nothing,

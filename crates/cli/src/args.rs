@@ -102,10 +102,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Repair a small broken project with no key and no network: real tools, a scripted model
     Demo,
-    /// What can be asked of models
+    /// List the models with their keys, limits and prices, or try one
     Models {
         #[command(subcommand)]
-        action: ModelsAction,
+        action: Option<ModelsAction>,
     },
     /// Show what is configured, by whom, and whether it counts
     Config {

@@ -3,6 +3,7 @@
 mod app;
 mod approve;
 mod args;
+mod catalogue;
 mod commands;
 mod demo;
 mod exit;

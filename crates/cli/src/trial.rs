@@ -1,7 +1,6 @@
 //! `anvil models test NAME`: what a model can do, found out by asking it.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 
 use llm::conformance::{Report, conformance};
 
@@ -11,9 +10,6 @@ use crate::headless;
 
 /// Tries the model and prints what works; failed unless everything does that an agent needs.
 pub(crate) async fn run(trial: Trial) -> Exit {
-    if std::io::stderr().is_terminal() {
-        crate::complain(&format!("Asking {} four short questions.\n", trial.label));
-    }
     let report = conformance(trial.provider, &trial.id).await;
     // Only now: a local server loads a model when it is first asked for it.
     let context = trial.models.loaded_context(&trial.named).await;

@@ -110,8 +110,8 @@ columns! {
     empty_reasoning: bool,
     /// Whether a call may be demanded. Where it may not, the model is left to choose.
     tool_choice_required: bool,
-    /// Whether tools say that their schema is not strict. Responses services take silence for the
-    /// opposite; other servers may not know the field (Chat Completions, Responses).
+    /// Whether tools say that their schema is not strict: original services take the absence for the
+    /// opposite, or servers do not know the field (Chat Completions, Responses).
     strict_field: bool,
     /// Whether the model looks at pictures. A text stands in for them where it does not, and where
     /// nobody said that it does.

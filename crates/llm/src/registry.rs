@@ -20,6 +20,10 @@ use crate::providers::{Connection, connect, ollama, openai_chat};
 use crate::recording::Tape;
 use crate::retry::{Retry, RetryPolicy};
 
+pub use facts::{Facts, Listed};
+
+mod facts;
+
 /// How long a local server may take to list its models when none was asked for by name.
 const PROBE: Duration = Duration::from_secs(1);
 

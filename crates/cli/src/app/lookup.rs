@@ -1,12 +1,15 @@
-//! The commands that ask no model: what is configured, what is trusted.
+//! The commands that ask no model: what is configured, what is trusted, which models there are.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use llm::Registry;
 
 use super::config::{self, Configuration, Places};
 use super::trust::TrustStore;
 use super::{Environment, StartError, tell, var, workspace};
 use crate::args::{Args, Command, ConfigAction, TrustAction};
-use crate::{grants, inspect};
+use crate::{catalogue, grants, inspect};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
 pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
@@ -28,6 +31,12 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
                 inspect::explain(&load()?.settings.layers, &key, &is_set)?
             }
         },
+        Some(Command::Models { action: None }) => {
+            let configuration = load()?;
+            tell(&configuration);
+            let settings = Arc::new(configuration.settings);
+            catalogue::page(&Registry::new(settings, Arc::new(var)))
+        }
         Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
     }))
 }

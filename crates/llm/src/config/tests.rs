@@ -447,24 +447,3 @@ fn the_schema_knows_every_section() {
     assert_eq!(provider["additionalProperties"], false);
     assert!(provider["properties"]["max_tokens_field"].is_object(), "{provider}");
 }
-
-#[test]
-fn no_file_takes_the_program_down() {
-    let many = 100_000;
-    for text in [
-        format!("{}a = 1", "a.".repeat(many)),
-        format!("[{}a]\nb = 1", "a.".repeat(many)),
-        format!("mcp.x.args = {}1{}", "[".repeat(many), "]".repeat(many)),
-        format!("models.m.price = {}1{}", "{a=".repeat(many), "}".repeat(many)),
-        format!("models.m.{}a = 1", "price.".repeat(many)),
-        "[[hooks.stop]]\n".repeat(many / 2),
-        "x = \"\u{0}\u{1b}[31m\u{202e}\"".to_owned(),
-        "\u{feff}default_model = \"x\"".to_owned(),
-        "a = 1\r\nb = 2\r".to_owned(),
-    ] {
-        // Whatever it is, there is an answer.
-        if let Err(fault) = parse("f", &text) {
-            assert!(fault.to_string().starts_with("f:"), "{fault}");
-        }
-    }
-}

@@ -70,7 +70,7 @@ pub struct Parsed {
 /// # Errors
 /// The first fault: bad syntax, a value of another type than its key takes, an address that is none.
 pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
-    let reader = Reader::new(file, text);
+    let reader = Reader { file, text };
     let document = DeTable::parse(text).map_err(|error| reader.fault(&error))?;
     ConfigFile::deserialize(toml::de::Deserializer::from(document.clone()))
         .map_err(|error| reader.fault(&error))?;
@@ -127,16 +127,9 @@ impl<'a> Known<'a> {
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
-    /// The byte at which each line begins.
-    lines: Vec<usize>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(file: &'a str, text: &'a str) -> Self {
-        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { file, text, lines: std::iter::once(0).chain(ends).collect() }
-    }
-
+impl Reader<'_> {
     fn at(&self, span: Range<usize>, message: String) -> Fault {
         let (line, column) = self.place(span.start);
         Fault { file: self.file.to_owned(), line, column, message }
@@ -149,10 +142,9 @@ impl<'a> Reader<'a> {
 
     /// Line and column of a byte.
     fn place(&self, byte: usize) -> (usize, usize) {
-        let line = self.lines.partition_point(|start| *start <= byte);
-        let start = self.lines[line - 1];
-        let before = self.text.get(start..byte).unwrap_or_default();
-        (line, before.chars().count() + 1)
+        let before = self.text.get(..byte).unwrap_or(self.text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
     }
 
     fn table<'k>(

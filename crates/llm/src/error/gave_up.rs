@@ -26,9 +26,6 @@ impl fmt::Display for GaveUp {
         match *self {
             Self::Begun => f.write_str("the answer broke off after a part of it had arrived"),
             Self::Attempts(count) => write!(f, "no answer after {count} attempts"),
-            Self::Deadline { left: Duration::ZERO, .. } => {
-                f.write_str("the time for new attempts is over")
-            }
             Self::Deadline { wanted, is_told: true, left } => write!(
                 f,
                 "the server asks to wait {}, and only {} are left for new attempts",
@@ -72,8 +69,5 @@ mod tests {
             why(false).to_string(),
             "the next attempt would come in 86400 s, and only 2.5 s are left for new attempts"
         );
-        let (wanted, left) = (Duration::from_secs(1), Duration::ZERO);
-        let over = GaveUp::Deadline { wanted, is_told: false, left };
-        assert_eq!(over.to_string(), "the time for new attempts is over");
     }
 }

@@ -75,7 +75,7 @@ impl RecordingError {
             }
             Self::Elsewhere { .. } => "replay with the model that was recorded",
             Self::Differs { .. } | Self::Over { .. } => {
-                "a replay needs the prompt, the options, the configuration and the files of the recorded run; after a change, record it again"
+                "a replay needs the prompt, the options and the files of the recorded run; after a change, record it again"
             }
             Self::Failed { .. } => "this failure is part of the recording",
             Self::Write(_) => "make room for it, or run without recording",

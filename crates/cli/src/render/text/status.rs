@@ -87,14 +87,6 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_must_stand_by_now_is_not_said_to_be_made() {
-        let wait = Wait::Model(Phase::Connecting);
-        let at = |seconds| line(&wait, Duration::from_secs(seconds), Duration::from_secs(seconds));
-        assert_eq!(at(9), "connecting · 9 s");
-        assert_eq!(at(10), "waiting for the model · 10 s");
-    }
-
-    #[test]
     fn the_delay_before_an_attempt_counts_down() {
         let wait = Wait::Model(Phase::Retrying {
             attempt: 2,

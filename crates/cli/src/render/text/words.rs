@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::event::TurnUsage;
 use agent::{TurnOutcome, TurnSummary};
-use llm::{Deadlines, Phase, Usage};
+use llm::{Phase, Usage};
 use serde_json::Value;
 
 /// All arguments, whole, one a line: what is approved must have been readable.
@@ -24,9 +24,7 @@ pub(super) fn arguments(args: &Value) -> String {
 /// Where a request stands, `elapsed` after that began.
 pub(super) fn phase(phase: &Phase, elapsed: Duration) -> String {
     match phase {
-        // Some servers say nothing at all until they answer: after this long the connection stands.
-        Phase::Connecting if elapsed < Deadlines::default().connect => "connecting".to_owned(),
-        Phase::Connecting => "waiting for the model".to_owned(),
+        Phase::Connecting => "connecting".to_owned(),
         Phase::Waiting => "waiting for the model".to_owned(),
         Phase::Streaming => "streaming".to_owned(),
         Phase::Retrying { attempt, of, delay, reason } => {

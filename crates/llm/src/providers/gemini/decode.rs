@@ -381,8 +381,9 @@ fn call_meta(call: &Call<'_>, signature: Option<String>) -> Map<String, Value> {
 
 fn finish_reason(raw: &str, called: bool) -> FinishReason {
     match raw {
-        "STOP" if called => FinishReason::ToolUse,
-        "STOP" => FinishReason::EndTurn,
+        // The service knows only the first; servers that imitate it have a word of their own.
+        "STOP" | "FUNCTION_CALL" if called => FinishReason::ToolUse,
+        "STOP" | "FUNCTION_CALL" => FinishReason::EndTurn,
         "MAX_TOKENS" => FinishReason::MaxTokens,
         "SAFETY"
         | "RECITATION"

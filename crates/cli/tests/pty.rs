@@ -577,31 +577,3 @@ fn the_terminal_of_a_program_that_was_killed_serves_the_next_one() {
     pty.expect_prompt();
     ask(&mut pty, "hi", "hello");
 }
-
-#[test]
-fn the_wait_before_another_attempt_counts_down_and_ctrl_c_ends_it() {
-    let busy = r#"{"error":{"message":"busy, try again in 30s"}}"#;
-    let (home, model) = (Home::new(), Model::new([Answer::Status(529, busy.to_owned())]));
-    let mut pty = Pty::start(&home, &model);
-    pty.expect_prompt();
-    pty.send("go\r");
-    pty.expect("retry 2/5 in 30 s: overloaded");
-    pty.expect("retry 2/5 in 29 s: overloaded");
-    pty.send("\x03");
-    pty.expect("cancelled");
-    pty.expect_prompt();
-    assert_eq!(model.requests().len(), 1);
-}
-
-#[test]
-fn a_command_that_prints_nothing_is_shown_to_be_running() {
-    let (home, model) = (Home::new(), Model::new([Answer::bash("sleep 60")]));
-    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["--yolo"]));
-    pty.expect_prompt();
-    pty.send("go\r");
-    pty.expect("bash(command=sleep 60)");
-    pty.expect("running · 1 s");
-    pty.send("\x03");
-    pty.expect("cancelled");
-    pty.expect_prompt();
-}

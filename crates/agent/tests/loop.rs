@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent::channel::{EventReceiver, channel};
-use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
+use agent::event::{Accounting, AgentEvent, TurnOutcome, TurnSummary};
 use agent::permissions::{PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
@@ -630,12 +630,12 @@ async fn usage_is_summed_and_a_request_that_told_nothing_makes_it_unknown() {
     let events = bench.reported().await;
     let usage = finished(&events)[0].usage;
     assert_eq!((usage.counts.input, usage.counts.output), (Some(20), Some(4)));
-    assert_eq!(usage.accounting, agent::event::Accounting::Reported);
+    assert_eq!(usage.accounting, Accounting::Reported);
 
     let mut bench = Setup::new(vec![script::with_usage(add("a"), told), script::text("4")]).build();
     bench.run("x").await.unwrap();
     let events = bench.reported().await;
-    assert_eq!(finished(&events)[0].usage.accounting, agent::event::Accounting::Unknown);
+    assert_eq!(finished(&events)[0].usage.accounting, Accounting::Unknown);
 }
 
 #[tokio::test]
@@ -820,4 +820,22 @@ async fn what_a_server_says_about_its_refusal_is_told_and_no_part_of_the_dialogu
     let Some(AgentEvent::TurnFinished(summary)) = reported.last() else { panic!("{reported:?}") };
     let error = summary.error.as_ref().unwrap();
     assert_eq!((error.kind.as_str(), error.message.as_str()), ("refused", "against the policy"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_failed_while_it_was_answered_makes_the_counts_a_lower_bound() {
+    let counts = Usage { input: Some(9), output: Some(1), ..Usage::default() };
+    let answer = || Answer::from(script::with_usage(script::text("4"), counts));
+    let broken = Answer::Break(vec![StreamEvent::Usage(counts)], LlmError::UnexpectedEof);
+    for (failure, accounting) in
+        [(overloaded(), Accounting::Reported), (broken, Accounting::Unknown)]
+    {
+        let mut bench = patient(Setup::playing(vec![failure, answer()]).build());
+        assert_eq!(bench.run("2+2").await.unwrap(), TurnOutcome::Done);
+        let reported = bench.reported().await;
+        let Some(AgentEvent::TurnFinished(summary)) = reported.last() else {
+            panic!("{reported:?}")
+        };
+        assert_eq!((summary.usage.counts, summary.usage.accounting), (counts, accounting));
+    }
 }

@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use llm::builder::{Completion, MessageBuilder};
-use llm::{LlmError, StreamEvent};
+use llm::{LlmError, Phase, StreamEvent};
 
 use super::{Agent, AgentError, Run};
 use crate::event::AgentEvent;
@@ -36,7 +36,7 @@ impl Agent {
         }
     }
 
-    async fn receive(&self, run: &Run) -> Result<Completion, NoAnswer> {
+    async fn receive(&self, run: &mut Run) -> Result<Completion, NoAnswer> {
         let request = self.session.request().map_err(LlmError::from)?;
         let mut stream = tokio::select! {
             biased;
@@ -44,6 +44,7 @@ impl Agent {
             stream = self.provider.stream(request) => stream?,
         };
         let mut builder = MessageBuilder::default();
+        let mut is_accepted = false;
         loop {
             let event = tokio::select! {
                 biased;
@@ -62,7 +63,14 @@ impl Agent {
                 StreamEvent::Reasoning { text, .. } => {
                     self.emit(AgentEvent::ReasoningDelta { text }, run).await;
                 }
-                StreamEvent::Phase(phase) => self.events.send_phase(phase),
+                StreamEvent::Phase(phase) => {
+                    if is_accepted && matches!(phase, Phase::Retrying { .. }) {
+                        // The server had begun to work on it: nobody counted what that cost.
+                        run.count(None);
+                    }
+                    is_accepted = matches!(phase, Phase::Waiting | Phase::Streaming);
+                    self.events.send_phase(phase);
+                }
                 // Calls are announced when they are committed, not while they may still be cut.
                 StreamEvent::ToolStart { .. }
                 | StreamEvent::ToolDelta { .. }

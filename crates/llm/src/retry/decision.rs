@@ -117,10 +117,10 @@ pub(super) fn reason(error: &LlmError) -> String {
         LlmError::Transport(error) if error.is_connect() => "no connection",
         LlmError::Transport(_) | LlmError::UnexpectedEof => "the connection broke",
         LlmError::Http { .. } | LlmError::Api { .. } => return answered(error),
+        LlmError::Recording(_) => "a failure that was recorded",
         LlmError::Decode(_)
         | LlmError::Config(_)
         | LlmError::Transcript(_)
-        | LlmError::Recording(_)
         | LlmError::GaveUp { .. } => error.kind(),
     };
     word.to_owned()

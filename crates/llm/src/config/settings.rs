@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::file::{
     AgentSection, ConfigFile, HooksSection, McpEntry, Mode, ModelEntry, ProviderEntry, Purpose,
@@ -192,7 +192,7 @@ impl Settings {
         let mut all: Vec<String> = (self.layers.chains())
             .filter(|(key, _)| is_later(key) || self.is_mode_to_come(key))
             .flat_map(|(key, _)| self.layers.deciding(key).into_iter().map(move |one| (key, one)))
-            .filter(|(_, one)| one.layer > Layer::BuiltIn)
+            .filter(|(_, one)| one.layer > Layer::BuiltIn && one.value != json!([]))
             .map(|(key, one)| format!("{} ({})", asked_name(key), one.place))
             .collect();
         all.dedup_by(|a, b| a.split(" (").next() == b.split(" (").next());

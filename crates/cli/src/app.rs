@@ -309,7 +309,7 @@ impl Work {
         model: &Resolved,
         cwd: &Path,
     ) -> Result<(), StartError> {
-        tape::begin(&self.args, models.tape(), &model.model.label, cwd, &self.session_id)
+        tape::begin(&self.args, models, &model.model.label, cwd, &self.session_id)
     }
 
     fn agent(

@@ -68,6 +68,27 @@ fn a_recorded_run_is_the_same_in_a_copy_of_its_folder_without_server_and_key() {
 }
 
 #[test]
+fn a_replay_needs_no_word_about_the_server_that_was_recorded() {
+    let (home, model) = (project(), model());
+    let mut command = home.anvil();
+    command
+        .env("OPENAI_API_KEY", "sk-test-0123456789abcdef0123")
+        .env("OPENAI_BASE_URL", format!("http://me:hunter2@{}/v1", model.address()));
+    let ask_chat =
+        |command: &mut Command| run(ask(command, PROMPT).args(["-m", "openai-chat:gpt-5.5"]));
+    let ran = ask_chat(command.args(["--record", "../run.jsonl"]));
+    assert_eq!(ran.assert_code(0).json()["text"], ANSWER);
+    let text = std::fs::read_to_string(home.work().join("../run.jsonl")).unwrap();
+    assert!(!text.contains("hunter2"));
+
+    let copy = project();
+    let file = home.work().join("../run.jsonl");
+    let mut command = copy.anvil();
+    let ran = ask_chat(command.arg("--replay").arg(file));
+    assert_eq!(ran.assert_code(0).json()["text"], ANSWER);
+}
+
+#[test]
 fn a_changed_prompt_is_named_as_the_difference_in_the_first_request() {
     let (_recorded, file) = recorded();
     let ran = replayed(&project(), &file, &PROMPT.replace("lines", "words"));

@@ -4,16 +4,15 @@
 //! leaves all that had happened. Its lines:
 //!
 //! ```text
-//! {"type":"recording","version":1,"program":"anvil 0.1.0","model":"…","cwd":"…","session_id":"…"}
+//! {"type":"recording","version":1,"program":"anvil 0.1.0","model":"…","base_url":"…","cwd":"…","session_id":"…"}
 //! {"type":"request","request":1,"dialect":"anthropic","method":"POST","path":"/v1/messages","body":"{…}"}
 //! {"type":"answer","request":1,"status":200,"headers":{"content-type":"text/event-stream"}}
 //! {"type":"chunk","request":1,"bytes":"event: message_start\ndata: {…}\n\n"}
 //! {"type":"end","request":1}
 //! ```
 //!
-//! * `path` is the part after the base URL. Nothing else of the address is kept, and of the headers
-//!   only those of the answer that decide what is done with it ([`KEPT_HEADERS`]); keys travel in
-//!   the request's.
+//! * `path` is the part after the base URL. Of the headers only those of the answer are kept that
+//!   decide what is done with it ([`KEPT_HEADERS`]); keys travel in the request's.
 //! * `body` and `bytes` are what was sent and received, chunk by chunk, as text, or as
 //!   `{"base64":"…"}` where they are no UTF-8. The key in use is replaced wherever it occurs whole;
 //!   anything else that is private in a prompt, a file or an answer **is in the file as it was**.

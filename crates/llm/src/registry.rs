@@ -11,13 +11,13 @@ use crate::api_key::ApiKey;
 use crate::capability::{Dialect, Effort, PRESETS, Target, TargetFor, preset};
 use crate::config::file::{ModelEntry, ProviderEntry};
 use crate::config::layers::Endpoint;
-use crate::config::{Key, Layer, Origin, Settings, builtin};
+use crate::config::{Key, Layer, Origin, Settings, builtin, shown};
 use crate::error::LlmError;
 use crate::http::Deadlines;
 use crate::models::{self, Limits, ModelRow, Price};
 use crate::provider::Provider;
 use crate::providers::{Connection, connect, ollama, openai_chat};
-use crate::recording::Tape;
+use crate::recording::{Header, Tape};
 use crate::retry::{Retry, RetryPolicy};
 
 pub use facts::{Facts, Listed};
@@ -207,7 +207,7 @@ impl Registry {
         let entry = entry.ok_or_else(|| self.unknown(provider))?;
         let Endpoint { base_url, api_key_env } = self.settings.layers.endpoint(provider);
         let dialect = dialect(provider, entry)?;
-        let base_url = self.checked(provider, base_url)?;
+        let base_url = self.checked(provider, self.recorded_address(provider).or(base_url))?;
         let key = match api_key_env {
             Some(variable) => self.key(provider, &variable, dialect, rule)?,
             None => None,
@@ -218,6 +218,20 @@ impl Registry {
         let name = provider.to_owned();
         let (deadlines, tape) = (Deadlines::default(), self.tape.clone());
         Ok(Connection { name, base_url, key, target, deadlines, tape })
+    }
+
+    /// The address that was asked when the run was recorded: what a request holds depends on it.
+    fn recorded_address(&self, provider: &str) -> Option<String> {
+        let Some(Tape::Replay(player)) = &self.tape else { return None };
+        let Header { model, base_url, .. } = player.header();
+        let (recorded, _) = model.as_deref()?.split_once(':')?;
+        base_url.clone().filter(|_| recorded == provider)
+    }
+
+    /// The address of a provider as a recording keeps it: without what may be secret in it.
+    pub fn shown_address(&self, provider: &str) -> Option<String> {
+        let connection = self.connection(provider, KeyRule::IfSet).ok()?;
+        Some(shown(&connection.base_url))
     }
 
     /// The address of a provider, if it is one.

@@ -69,6 +69,11 @@ impl Models {
         self
     }
 
+    /// The address of the server behind a model called `provider:model-id`, as a recording keeps it.
+    pub(crate) fn shown_address(&self, label: &str) -> Option<String> {
+        self.registry.shown_address(label.split(':').next()?)
+    }
+
     /// What the requests go past.
     pub(crate) fn tape(&self) -> Option<&Tape> {
         self.registry.tape()

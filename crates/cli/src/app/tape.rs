@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use llm::recording::{Header, Player, Recorder, Tape};
 
-use super::StartError;
+use super::{Models, StartError};
 use crate::args::Args;
 
 /// Opens what `--record` or `--replay` names, for work in `cwd`.
@@ -72,12 +72,14 @@ pub(super) fn model(tape: Option<&Tape>) -> Option<&str> {
 /// When its file exists already, or cannot be made or written.
 pub(super) fn begin(
     args: &Args,
-    tape: Option<&Tape>,
+    models: &Models,
     model: &str,
     cwd: &Path,
     session_id: &str,
 ) -> Result<(), StartError> {
-    let (Some(Tape::Record(recorder)), Some(file)) = (tape, &args.record) else { return Ok(()) };
+    let (Some(Tape::Record(recorder)), Some(file)) = (models.tape(), &args.record) else {
+        return Ok(());
+    };
     if file.exists() {
         return Err(StartError::Usage(format!(
             "--record {}: the file exists, and no recording is written over: name another one",
@@ -87,6 +89,7 @@ pub(super) fn begin(
     let header = Header {
         program: concat!("anvil ", env!("CARGO_PKG_VERSION")).to_owned(),
         model: Some(model.to_owned()),
+        base_url: models.shown_address(model),
         cwd: Some(cwd.to_string_lossy().into_owned()),
         session_id: Some(session_id.to_owned()),
     };

@@ -20,6 +20,9 @@ pub struct Header {
     /// The model that was asked, as `provider:model-id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The address of its server, on which depends what requests hold; without a password and a query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
     /// The folder that was worked in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -92,29 +92,38 @@ impl TrustStore {
         self.folders.get(folder.to_str()?)
     }
 
-    /// Keeps a grant, or takes it back.
+    /// Keeps a grant, or takes it back. What other processes kept in the meantime stays.
     pub(crate) fn set(&mut self, folder: &Path, grant: Option<Grant>) -> Result<(), TrustError> {
         let name = folder.to_str().ok_or_else(|| TrustError::Unnameable(folder.to_owned()))?;
+        let path = self.path.clone().ok_or(TrustError::NoHome)?;
+        let data_dir = path.parent().unwrap_or(Path::new("."));
+        let unwritable = |error| TrustError::Unwritable { path: path.clone(), error };
+        // Held until the file is replaced.
+        let _lock = lock(data_dir).map_err(unwritable)?;
+        let mut fresh = Self::read(Some(data_dir))?;
         match grant {
-            Some(grant) => self.folders.insert(name.to_owned(), grant),
-            None => self.folders.remove(name),
+            Some(grant) => fresh.folders.insert(name.to_owned(), grant),
+            None => fresh.folders.remove(name),
         };
-        self.write()
-    }
-
-    /// Replaces the file as a whole, so that nobody ever sees half of it.
-    fn write(&self) -> Result<(), TrustError> {
-        let path = self.path.as_deref().ok_or(TrustError::NoHome)?;
-        let stored = Stored { version: VERSION, folders: self.folders.clone() };
+        let stored = Stored { version: VERSION, folders: fresh.folders.clone() };
         let text = serde_json::to_string_pretty(&stored).expect("grants hold only texts");
-        replace(path, text.as_bytes())
-            .map_err(|error| TrustError::Unwritable { path: path.to_owned(), error })
+        replace(&path, text.as_bytes()).map_err(unwritable)?;
+        *self = fresh;
+        Ok(())
     }
 }
 
+/// Waits until no other process changes the store. The lock lasts as long as the file is open.
+fn lock(data_dir: &Path) -> io::Result<File> {
+    fs::create_dir_all(data_dir)?;
+    let file = File::create(data_dir.join("trust.lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Replaces the file as a whole, so that nobody ever sees half of it.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.as_file().set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text)?;
@@ -173,8 +182,23 @@ mod tests {
         }
         let mode = fs::metadata(data.join("trust.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let left: Vec<_> = fs::read_dir(&data).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(left, ["trust.json"]);
+        let left = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: BTreeSet<_> = left.collect();
+        assert_eq!(left, ["trust.json", "trust.lock"].map(Into::into).into());
+    }
+
+    #[test]
+    fn grants_that_are_given_at_the_same_time_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let mut store = TrustStore::read(Some(dir.path())).unwrap();
+                scope.spawn(move || {
+                    store.set(Path::new(&format!("/w/{number}")), Some(grant("sha256:1"))).unwrap();
+                });
+            }
+        });
+        assert_eq!(TrustStore::read(Some(dir.path())).unwrap().folders.len(), 16);
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl Provider for Retry {
             has_resampled: false,
             ready: VecDeque::from([StreamEvent::Phase(Phase::Connecting)]),
             held: Held::default(),
+            is_streaming: false,
             state: State::Ask,
         };
         Ok(stream::unfold(Box::new(attempts), Attempts::next).boxed())
@@ -110,6 +111,8 @@ struct Attempts {
     /// To be handed out before anything else happens.
     ready: VecDeque<StreamEvent>,
     held: Held,
+    /// Whether it was told that the answer arrives.
+    is_streaming: bool,
     state: State,
 }
 
@@ -168,7 +171,9 @@ impl Attempts {
             self.ready.push_back(event);
             return;
         }
-        if self.held.is_new() {
+        // Some servers count the input before the model has said anything.
+        if !self.is_streaming && !matches!(event, StreamEvent::Usage(_)) {
+            self.is_streaming = true;
             self.ready.push_back(StreamEvent::Phase(Phase::Streaming));
         }
         self.held.take(event, &mut self.ready);
@@ -198,6 +203,7 @@ impl Attempts {
         self.has_resampled |= error.class() == Some(ErrorClass::BadToolCall);
         self.attempt += 1;
         self.held = Held::default();
+        self.is_streaming = false;
         self.ready.clear();
         self.ready.push_back(StreamEvent::Phase(Phase::Retrying {
             attempt: self.attempt,
@@ -222,11 +228,6 @@ impl Held {
     /// More than this is not held back: the arguments of a call that writes a large file are some
     /// hundred kilobytes.
     const MAX_BYTES: usize = 1 << 20;
-
-    /// Whether nothing of the answer has come.
-    fn is_new(&self) -> bool {
-        self.events.is_empty() && !self.has_passed
-    }
 
     /// Whether a part of the answer was handed on.
     fn has_passed(&self) -> bool {

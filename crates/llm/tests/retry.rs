@@ -228,8 +228,19 @@ async fn an_unusable_call_is_sampled_anew_once() {
 #[tokio::test(start_paused = true)]
 async fn the_stream_tells_where_the_request_stands() {
     let busy = refusal(529, &[("retry-after", "12")], "busy");
-    let bench = Bench::new(vec![busy, script::text("pong").into()]);
+    let mut pong = script::text("pong");
+    let counts = Usage { input: Some(3), ..Usage::default() };
+    pong.insert(0, StreamEvent::Usage(counts));
+    let bench = Bench::new(vec![busy, pong.clone().into()]);
     let events: Vec<_> = bench.open().await.map(Result::unwrap).collect().await;
+    let streaming = events.iter().position(|event| *event == StreamEvent::Phase(Phase::Streaming));
+    assert!(
+        matches!(
+            events[streaming.unwrap() + 1..],
+            [StreamEvent::Usage(_), StreamEvent::Text { .. }, ..]
+        ),
+        "counts of the input are no answer, and are held back with the rest: {events:?}"
+    );
     let delay = Duration::from_secs(12);
     assert_eq!(
         phases(&events),
@@ -243,7 +254,7 @@ async fn the_stream_tells_where_the_request_stands() {
     );
     let content: Vec<_> =
         events.into_iter().filter(|event| !matches!(event, StreamEvent::Phase(_))).collect();
-    assert_eq!(content, script::text("pong"));
+    assert_eq!(content, pong);
 }
 
 #[tokio::test(start_paused = true)]

@@ -346,6 +346,12 @@ fn a_value_of_a_wrong_type_is_told_with_its_place_and_what_was_expected() {
             "[agent]\nmax_steps = \"x\"",
             "config.toml:2:13: invalid type: string \"x\", expected a whole number from 1",
         ),
+        ("agent = 3", "config.toml:1:9: invalid type: integer `3`, expected a table"),
+        ("mcp = 3", "config.toml:1:7: invalid type: integer `3`, expected a table"),
+        (
+            "[hooks.stop]\ncommand = \"x\"",
+            "config.toml:1:1: invalid type: a table, expected a list",
+        ),
         ("default_model = 3", "config.toml:1:17: invalid type: integer `3`, expected a string"),
         (
             "[sandbox]\nnetwork = 3",

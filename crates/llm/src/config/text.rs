@@ -251,11 +251,24 @@ fn is_whole(key: &Key) -> bool {
 
 /// The parser speaks of the types of its own language.
 fn in_plain_words(message: &str) -> String {
-    message
-        .replace("a nonzero u32", "a whole number from 1")
-        .replace("u32", "a whole number")
-        .replace("u64", "a whole number")
-        .replace("f64", "a number")
+    let message = match message.split_once("struct ") {
+        Some((before, name)) => {
+            let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+            format!("{before}a table{}", &name[end..])
+        }
+        None => message.to_owned(),
+    };
+    let words = [
+        ("invalid type: map", "invalid type: a table"),
+        ("invalid type: sequence", "invalid type: a list"),
+        ("a sequence", "a list"),
+        ("a map", "a table"),
+        ("a nonzero u32", "a whole number from 1"),
+        ("u32", "a whole number"),
+        ("u64", "a whole number"),
+        ("f64", "a number"),
+    ];
+    words.iter().fold(message, |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
 fn to_json(value: &DeValue<'_>) -> Value {

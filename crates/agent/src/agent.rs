@@ -160,6 +160,13 @@ impl Agent {
         &self.model
     }
 
+    /// The size in bytes of what every request holds whatever was said: instructions and tools.
+    pub fn fixed_bytes(&self) -> usize {
+        let system = self.config.system.as_deref().map_or(0, str::len);
+        let specs = serde_json::to_vec(&self.tools.specs()).map_or(0, |specs| specs.len());
+        system + specs
+    }
+
     /// Forgets the dialogue.
     pub fn clear(&mut self) {
         self.session.clear();

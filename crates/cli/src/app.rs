@@ -3,6 +3,7 @@
 pub(crate) mod config;
 mod lookup;
 mod models;
+mod room;
 mod system;
 mod tape;
 pub(crate) mod trust;
@@ -12,17 +13,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::agent::{AgentConfig, AgentParts};
+use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, PermissionMode, Policy, tools};
+use llm::Provider;
 use llm::config::file::Mode;
 use tokio::sync::mpsc;
 
 use self::config::Configuration;
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
+pub(crate) use self::room::Room;
 use crate::approve::{Interactive, Question};
 use crate::args::{Args, Command, ModelsAction, OutputFormat};
 use crate::exit::Exit;
@@ -238,11 +241,13 @@ impl Work {
         };
         let (events, receiver) = agent::channel::channel();
         let Prepared { cwd, model, prompt, configuration } = prepared;
-        let agent = self.agent(model, &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
+        let Resolved { provider, model, room, .. } = model;
+        let agent =
+            self.agent((provider, model), &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
-        Ok(headless::run(agent, events, ui, &signals, prompt).await)
+        Ok(headless::run(agent, events, ui, &signals, prompt, room).await)
     }
 
     async fn trial(self, name: &str, signals: &Signals) -> Result<Exit, StartError> {
@@ -270,10 +275,12 @@ impl Work {
         tell_choice(&model);
         let (approver, questions) = Interactive::new();
         let (events, receiver) = agent::channel::channel();
-        let agent = self.agent(model, &cwd, &configuration, Arc::new(approver), events.clone())?;
+        let Resolved { provider, model, room, .. } = model;
+        let asked = (provider, model);
+        let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), events.clone())?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, models, history }.run().await)
+        Ok(Repl { agent, events, ui, signals, room, models, history }.run().await)
     }
 
     /// All that may fail before a turn, cheapest first.
@@ -314,7 +321,7 @@ impl Work {
 
     fn agent(
         &self,
-        model: Resolved,
+        (provider, model): (Arc<dyn Provider>, ModelRef),
         cwd: &Path,
         configuration: &Configuration,
         approver: Arc<dyn Approver>,
@@ -326,8 +333,8 @@ impl Work {
             cwd,
         )?;
         Ok(Agent::new(AgentParts {
-            provider: model.provider,
-            model: model.model,
+            provider,
+            model,
             tools: builtin_tools(cwd, &self.env.own_dirs)?,
             policy: policy(configuration),
             approver,

@@ -6,7 +6,7 @@ use agent::channel::EventSender;
 use agent::{Agent, ErrorInfo, TurnOutcome};
 use llm::ContentBlock;
 
-use crate::app::StartError;
+use crate::app::{Room, StartError};
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::render::Render as _;
@@ -22,16 +22,29 @@ pub(crate) async fn run(
     ui: Ui,
     signals: &Signals,
     prompt: String,
+    mut room: Room,
 ) -> Exit {
     signals::watch_output(signals.clone());
+    let fixed = agent.fixed_bytes();
+    warn(room.warning(fixed).await);
     let cancel = signals.begin_turn();
     let result = agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
     // What went wrong is part of the turn's last event.
     let outcome = result.unwrap_or(TurnOutcome::Failed);
     drop((agent, events));
-    match ui.join().await {
+    let written = ui.join().await;
+    if signals.stop().is_none() {
+        warn(room.warning(fixed).await);
+    }
+    match written {
         Ok(()) => Exit::of(outcome, signals.stop()),
         Err(error) => output_failed(&error),
+    }
+}
+
+fn warn(warning: Option<String>) {
+    if let Some(warning) = warning {
+        crate::complain(&format!("anvil: {warning}\n"));
     }
 }
 

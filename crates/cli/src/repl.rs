@@ -9,7 +9,7 @@ use agent::{Agent, TurnOutcome};
 use llm::ContentBlock;
 
 use self::editor::{Editor, Input};
-use crate::app::Models;
+use crate::app::{Models, Room};
 use crate::commands::{self, Command, Line};
 use crate::exit::Exit;
 use crate::headless::output_failed;
@@ -26,6 +26,8 @@ pub(crate) struct Repl {
     pub(crate) ui: Ui,
     /// The process's signals.
     pub(crate) signals: Signals,
+    /// How much of a request the server takes in.
+    pub(crate) room: Room,
     /// Where models come from, for `/model`.
     pub(crate) models: Models,
     /// Where the lines that were typed are kept; nowhere without a data folder.
@@ -48,7 +50,7 @@ impl Repl {
                 return Exit::Failed;
             }
         };
-        let mut say = self.greeting();
+        let mut say = self.greeting() + &self.warning().await;
         let mut turns = 0;
         let exit = loop {
             let input = tokio::select! {
@@ -112,7 +114,7 @@ impl Repl {
             Some(stop) => Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop))),
             None => {
                 tracing::debug!(outcome = ?result.ok(), "turn over");
-                Then::Say(String::new())
+                Then::Say(self.warning().await)
             }
         }
     }
@@ -121,10 +123,17 @@ impl Repl {
         match self.models.switch(name).await {
             Ok(model) => {
                 let calls_told = self.agent.switch_model(model.provider, model.model);
-                switched(&self.agent.model().label, calls_told)
+                self.room = model.room;
+                switched(&self.agent.model().label, calls_told) + &self.warning().await
             }
             Err(error) => format!("{error}\n"),
         }
+    }
+
+    /// What has to be known about the server's room, as a line.
+    async fn warning(&mut self) -> String {
+        let warning = self.room.warning(self.agent.fixed_bytes()).await;
+        warning.map(|warning| format!("{warning}\n")).unwrap_or_default()
     }
 
     async fn leave(self, exit: Exit) -> Exit {

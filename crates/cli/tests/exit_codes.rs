@@ -205,6 +205,25 @@ fn a_local_server_answers_when_no_key_is_set() {
 }
 
 #[test]
+fn a_context_too_small_for_the_tools_is_told_once_and_beside_the_answer() {
+    for (tokens, is_told) in [(4_096, true), (32_768, false)] {
+        let model =
+            Model::new([Answer::text("first"), Answer::text("second")]).with_context(tokens);
+        for round in 1..=2 {
+            let home = Home::new();
+            let mut command = home.anvil();
+            command.env("OLLAMA_HOST", model.address().to_string());
+            let ran = run(command.args(["-p", "x", "-m", "ollama:tiny:1b"]));
+            ran.assert_code(0);
+            // The server tells it while the model is loaded: after the answer, then before it.
+            let told = ran.err.matches("a context of 4096 tokens").count();
+            assert_eq!(told, usize::from(is_told), "round {round}: {ran:?}");
+            assert!(!ran.out.contains("4096"), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn a_named_model_of_a_compatible_server_needs_no_key() {
     let (home, model) = (
         Home::new(),

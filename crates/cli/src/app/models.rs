@@ -13,6 +13,7 @@ use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
 use super::StartError;
+use super::room::Room;
 
 /// A model ready to be asked.
 pub(crate) struct Resolved {
@@ -22,6 +23,8 @@ pub(crate) struct Resolved {
     pub(crate) model: ModelRef,
     /// What a person has to know about the choice.
     pub(crate) notice: Option<String>,
+    /// How much of a request the server takes in.
+    pub(crate) room: Room,
 }
 
 /// A model that is to be tried.
@@ -111,11 +114,12 @@ impl Models {
     /// # Errors
     /// What is missing, wrong or not trusted, and how to go on.
     pub(crate) async fn switch(&self, name: &str) -> Result<Resolved, StartError> {
-        let mut resolved = self.connect(&self.find(Some(name)).await?)?;
+        let named = self.find(Some(name)).await?;
+        let mut resolved = self.connect(&named)?;
         if let Ok(Some(effort)) = self.effort(&resolved) {
             resolved.effort = Some(effort);
         }
-        Ok(ready(resolved))
+        Ok(self.ready(resolved, named))
     }
 
     /// The model called `name`, to be tried, which nobody watches.
@@ -133,11 +137,12 @@ impl Models {
         name: Option<&str>,
         witness: Witness,
     ) -> Result<Resolved, StartError> {
-        let mut resolved = self.connect(&self.allowed(name, witness).await?)?;
+        let named = self.allowed(name, witness).await?;
+        let mut resolved = self.connect(&named)?;
         if let Some(effort) = self.effort(&resolved)? {
             resolved.effort = Some(effort);
         }
-        Ok(ready(resolved))
+        Ok(self.ready(resolved, named))
     }
 
     /// What a name means, if it may be asked.
@@ -154,6 +159,13 @@ impl Models {
             return Err(StartError::Untrusted(why));
         }
         self.registry.find_or_default(name).await.map_err(wrong)
+    }
+
+    fn ready(&self, model: ResolvedModel, named: Named) -> Resolved {
+        let ResolvedModel { provider, label, id, max_tokens, effort, thinking_budget, .. } = model;
+        let model = ModelRef { label, id, max_tokens, effort, thinking_budget };
+        let room = Room::new(self.registry.clone(), named);
+        Resolved { provider, model, notice: None, room }
     }
 
     fn connect(&self, named: &Named) -> Result<ResolvedModel, StartError> {
@@ -173,12 +185,6 @@ impl Models {
             })),
         }
     }
-}
-
-fn ready(model: ResolvedModel) -> Resolved {
-    let ResolvedModel { provider, label, id, max_tokens, effort, thinking_budget, .. } = model;
-    let model = ModelRef { label, id, max_tokens, effort, thinking_budget };
-    Resolved { provider, model, notice: None }
 }
 
 fn wrong(error: LlmError) -> StartError {

@@ -54,6 +54,7 @@ struct Shared {
     answers: Mutex<Vec<Answer>>,
     requests: Mutex<Vec<Value>>,
     arrived: Condvar,
+    context: Mutex<Option<u64>>,
 }
 
 impl Model {
@@ -80,6 +81,12 @@ impl Model {
         command
             .env("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef0123")
             .env("ANTHROPIC_BASE_URL", format!("http://{}", self.address));
+    }
+
+    /// Tells, once the model is loaded by a first request, that this is its context.
+    pub fn with_context(self, tokens: u64) -> Self {
+        *self.shared.context.lock().unwrap() = Some(tokens);
+        self
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -122,6 +129,18 @@ impl Model {
     }
 }
 
+impl Shared {
+    /// The models that are loaded, as a local server tells them.
+    fn running(&self) -> Value {
+        match *self.context.lock().unwrap() {
+            Some(tokens) if !self.requests.lock().unwrap().is_empty() => {
+                json!({"models": [{"name": "tiny:1b", "context_length": tokens}]})
+            }
+            _ => json!({"models": []}),
+        }
+    }
+}
+
 /// The texts of the last user message.
 pub fn user_text(request: &Value) -> String {
     let messages = request["messages"].as_array().unwrap();
@@ -156,6 +175,11 @@ fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             .unwrap_or(0);
         let mut body = vec![0; length];
         input.read_exact(&mut body)?;
+        if head.starts_with("GET /api/ps ") {
+            let running = shared.running().to_string();
+            respond(&mut out, 200, "application/json", running.as_bytes())?;
+            continue;
+        }
         if head.starts_with("GET ") {
             respond(&mut out, 200, "application/json", br#"{"data":[{"id":"tiny:1b"}]}"#)?;
             continue;

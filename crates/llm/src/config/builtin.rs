@@ -55,6 +55,9 @@ pub const PROVIDERS: [BuiltinProvider; 6] = [
     },
 ];
 
+/// How a person gives the models of [`LOCAL`] more context.
+pub const MORE_CONTEXT: &str = "start the server with OLLAMA_CONTEXT_LENGTH=32768 or more";
+
 /// The provider that is asked for its first model when no key is set.
 pub const LOCAL: &str = "ollama";
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use llm::models::Price;
 use llm::{ContentBlock, Effort, IntegrityError, LlmError, Message, Provider, Usage};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,7 @@ use crate::turn::{Input, Next, Turn};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Which model is asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelRef {
     /// How people write it: `provider:model-id`.
     pub label: String,
@@ -36,6 +37,8 @@ pub struct ModelRef {
     pub effort: Option<Effort>,
     /// The most tokens it may think with, for models that count them.
     pub thinking_budget: Option<u32>,
+    /// What it costs, if that is known.
+    pub price: Option<Price>,
 }
 
 /// Limits and texts of a session.
@@ -240,6 +243,8 @@ struct Run {
     started: Instant,
     usage: Usage,
     is_counted: bool,
+    /// US dollars so far; `None` once a request was made whose cost is not known.
+    cost: Option<f64>,
     answer: String,
     /// Why the last answer was refused, in the server's words.
     explanation: Option<String>,
@@ -255,6 +260,7 @@ impl Run {
             started: Instant::now(),
             usage: Usage::default(),
             is_counted: true,
+            cost: Some(0.0),
             answer: String::new(),
             explanation: None,
             error: None,
@@ -275,7 +281,10 @@ impl Run {
     }
 
     /// Adds what one request cost; a request that told nothing makes the sum a lower bound.
-    fn count(&mut self, usage: Option<&Usage>) {
+    fn count(&mut self, usage: Option<&Usage>, price: Option<&Price>) {
+        // Each request by itself: a long one may have a price of its own.
+        let cost = usage.zip(price).and_then(|(usage, price)| price.cost(usage));
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
         match usage {
             Some(usage) if usage.input.is_some() && usage.output.is_some() => self.usage.add(usage),
             partial => {
@@ -297,7 +306,7 @@ impl Run {
                 counts: self.usage,
                 accounting: if is_reported { Accounting::Reported } else { Accounting::Unknown },
             },
-            cost_usd: None,
+            cost_usd: self.cost.filter(|_| self.turn.steps() > 0),
             verification: None,
             error: self.error.as_ref().map(AgentError::info).or_else(|| self.refusal(outcome)),
         }

@@ -16,6 +16,7 @@ use agent::{
     ToolError, ToolOutput,
 };
 use async_trait::async_trait;
+use llm::models::Price;
 use llm::testing::{Answer, ScriptedProvider, script};
 use llm::{
     ContentBlock, FinishReason, LlmError, Message, Phase, Retry, RetryPolicy, StreamEvent, Tail,
@@ -120,6 +121,7 @@ struct Setup {
     approver: Arc<dyn Approver>,
     max_steps: u32,
     max_wall_time: Option<Duration>,
+    price: Option<Price>,
 }
 
 impl Setup {
@@ -135,6 +137,7 @@ impl Setup {
             approver: Arc::new(DenyAll),
             max_steps: 100,
             max_wall_time: None,
+            price: None,
         }
     }
 
@@ -146,6 +149,11 @@ impl Setup {
     fn asking(mut self, approver: Arc<dyn Approver>) -> Self {
         self.mode = PermissionMode::Default;
         self.approver = approver;
+        self
+    }
+
+    fn priced(mut self, price: Option<Price>) -> Self {
+        self.price = price;
         self
     }
 
@@ -170,7 +178,12 @@ impl Setup {
         }
         let agent = Agent::new(AgentParts {
             provider: Arc::clone(&provider) as _,
-            model: ModelRef { label: "test:m".into(), id: "m".into(), ..ModelRef::default() },
+            model: ModelRef {
+                label: "test:m".into(),
+                id: "m".into(),
+                price: self.price,
+                ..ModelRef::default()
+            },
             tools,
             policy: Policy::new(self.mode),
             approver: self.approver,
@@ -636,6 +649,34 @@ async fn usage_is_summed_and_a_request_that_told_nothing_makes_it_unknown() {
     bench.run("x").await.unwrap();
     let events = bench.reported().await;
     assert_eq!(finished(&events)[0].usage.accounting, Accounting::Unknown);
+}
+
+#[tokio::test]
+async fn a_turn_costs_the_sum_of_its_requests_and_is_unknown_with_one_of_them() {
+    let price = Price {
+        input: 2.0,
+        output: 10.0,
+        cache_read: None,
+        cache_write: None,
+        above: None,
+        as_of: None,
+    };
+    let told = Usage { input: Some(1_000), output: Some(100), ..Usage::default() };
+    let cached = Usage { cache_read: Some(1), ..told };
+    let answers = |last| {
+        vec![script::with_usage(add("a"), told), script::with_usage(script::text("4"), last)]
+    };
+    for (price, last, want) in [
+        (Some(price.clone()), told, Some(0.006)),
+        // Nobody told what reading from the cache costs.
+        (Some(price), cached, None),
+        (None, told, None),
+    ] {
+        let mut bench = Setup::new(answers(last)).priced(price).build();
+        bench.run("x").await.unwrap();
+        let events = bench.reported().await;
+        assert_eq!(finished(&events)[0].cost_usd, want);
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ impl Agent {
         match self.receive(run).await {
             Ok(completion) => self.commit(step, completion, run).await,
             Err(NoAnswer::Stopped) => {
-                run.count(None);
+                run.count(None, None);
                 run.turn.next(&run.stopped())
             }
             Err(NoAnswer::Failed(error)) => self.fail_step(step, error.into(), run).await,
@@ -66,7 +66,7 @@ impl Agent {
                 StreamEvent::Phase(phase) => {
                     if is_accepted && matches!(phase, Phase::Retrying { .. }) {
                         // The server had begun to work on it: nobody counted what that cost.
-                        run.count(None);
+                        run.count(None, None);
                     }
                     is_accepted = matches!(phase, Phase::Waiting | Phase::Streaming);
                     self.events.send_phase(phase);
@@ -88,7 +88,7 @@ impl Agent {
     async fn commit(&mut self, step: u32, mut completion: Completion, run: &mut Run) -> Next {
         let usage = completion.usage;
         run.explanation = completion.explanation.take();
-        run.count(Some(&usage));
+        run.count(Some(&usage), self.model.price.as_ref());
         let finish = completion.finish.clone();
         let calls = match completion.commit().map(|message| self.session.commit_assistant(message))
         {
@@ -108,7 +108,7 @@ impl Agent {
     }
 
     async fn fail_step(&self, step: u32, error: AgentError, run: &mut Run) -> Next {
-        run.count(None);
+        run.count(None, None);
         self.emit(AgentEvent::StepFailed { step, error: error.info() }, run).await;
         run.fail(error)
     }

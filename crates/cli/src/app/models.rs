@@ -163,7 +163,8 @@ impl Models {
 
     fn ready(&self, model: ResolvedModel, named: Named) -> Resolved {
         let ResolvedModel { provider, label, id, max_tokens, effort, thinking_budget, .. } = model;
-        let model = ModelRef { label, id, max_tokens, effort, thinking_budget };
+        let price = model.price;
+        let model = ModelRef { label, id, max_tokens, effort, thinking_budget, price };
         let room = Room::new(self.registry.clone(), named);
         Resolved { provider, model, notice: None, room }
     }

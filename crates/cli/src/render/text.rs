@@ -287,7 +287,7 @@ impl<O: Write, E: Write> Text<O, E> {
             }
         }
         if summary.steps > 0 && self.audience != Audience::Demo {
-            let counts = words::usage(&summary.usage, summary.steps, summary.duration_ms);
+            let counts = words::usage(summary);
             let counts = self.look.err.paint(Paint::Dim, &counts).into_owned();
             self.tell_apart(&format!("{counts}\n"));
         }

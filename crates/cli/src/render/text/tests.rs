@@ -302,6 +302,23 @@ fn what_came_out_of_a_cache_is_told_with_its_share() {
 }
 
 #[test]
+fn a_known_cost_is_told_in_dollars_and_an_unknown_one_not_at_all() {
+    for (cost, want) in [
+        (Some(0.01234), "67 out · $0.0123 · 2 steps"),
+        (Some(12.345), "67 out · $12.35 · 2 steps"),
+        (Some(0.0), "67 out · $0.0000 · 2 steps"),
+        (None, "67 out · 2 steps"),
+    ] {
+        let mut paid = end(TurnOutcome::Done, "");
+        if let AgentEvent::TurnFinished(summary) = &mut paid {
+            summary.cost_usd = cost;
+        }
+        let (_, err) = shown(Audience::Conversation, plain(), &[paid]);
+        assert!(err.contains(want), "{err}");
+    }
+}
+
+#[test]
 fn a_failed_attempt_is_a_line_in_the_log_of_a_pipeline_and_other_phases_are_not() {
     let events = [
         step(1),

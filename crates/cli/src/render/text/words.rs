@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use agent::event::TurnUsage;
 use agent::{TurnOutcome, TurnSummary};
 use llm::{Phase, Usage};
 use serde_json::Value;
@@ -75,8 +74,9 @@ pub(super) fn why(summary: &TurnSummary) -> Option<String> {
     Some(text)
 }
 
-/// What a turn took: tokens, requests, time.
-pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
+/// What a turn took: tokens, money where the price is known, requests, time.
+pub(super) fn usage(summary: &TurnSummary) -> String {
+    let TurnSummary { usage, steps, duration_ms, .. } = summary;
     let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
     let cached = match usage.counts.cache_read {
         Some(tokens) if tokens > 0 => {
@@ -91,8 +91,15 @@ pub(super) fn usage(usage: &TurnUsage, steps: u32, duration_ms: u64) -> String {
         (None, None) => String::new(),
         (input, output) => format!("{} tokens in{cached}, {} out · ", count(input), count(output)),
     };
-    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-    format!("{tokens}{steps} · {}.{} s", duration_ms / 1000, duration_ms % 1000 / 100)
+    let cost = summary.cost_usd.map(|cost| format!("{} · ", dollars(cost))).unwrap_or_default();
+    let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+    format!("{tokens}{cost}{steps} · {}.{} s", duration_ms / 1000, duration_ms % 1000 / 100)
+}
+
+/// An amount in US dollars; of a small one more places, since most requests cost less than a cent.
+fn dollars(amount: f64) -> String {
+    let places = if amount < 1.0 { 4 } else { 2 };
+    format!("${amount:.places$}")
 }
 
 /// How much of what was sent came out of a cache, in percent, rounded down: what was not all cached is

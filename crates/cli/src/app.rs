@@ -3,6 +3,7 @@
 pub(crate) mod config;
 mod lookup;
 mod models;
+mod plan;
 mod room;
 mod system;
 mod tape;
@@ -25,9 +26,10 @@ use tokio::sync::mpsc;
 
 use self::config::Configuration;
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
+use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
 use crate::approve::{Interactive, Question};
-use crate::args::{Args, Command, ModelsAction, OutputFormat};
+use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
 use crate::headless;
 use crate::render::Render;
@@ -147,48 +149,6 @@ fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
         saved.restore();
     }
     exit
-}
-
-/// What kind of run it is.
-#[derive(Debug, PartialEq, Eq)]
-enum Plan {
-    Demo,
-    /// A model to be tried, by its name.
-    Trial(String),
-    /// The argument's prompt, empty when only standard input can tell it.
-    Headless {
-        prompt: String,
-        source: Source,
-    },
-    Repl,
-}
-
-fn plan(args: &Args) -> Result<Plan, StartError> {
-    use std::io::IsTerminal as _;
-    match &args.command {
-        Some(Command::Demo) => return Ok(Plan::Demo),
-        Some(Command::Models { action: Some(ModelsAction::Test { name }) }) => {
-            return Ok(Plan::Trial(name.clone()));
-        }
-        Some(Command::Config { .. } | Command::Trust { .. } | Command::Models { action: None })
-        | None => {}
-    }
-    let source = match args.no_stdin {
-        true => Source::Nothing,
-        false => stdin::source().map_err(|error| StartError::Usage(error.to_string()))?,
-    };
-    let no_prompt =
-        || StartError::Usage("there is no prompt: give one with -p, or pipe it in".to_owned());
-    match &args.print {
-        Some(prompt) if prompt.trim().is_empty() && source == Source::Nothing => Err(no_prompt()),
-        Some(prompt) => Ok(Plan::Headless { prompt: prompt.clone(), source }),
-        None if source != Source::Nothing => Ok(Plan::Headless { prompt: String::new(), source }),
-        None if args.no_stdin || !io::stdin().is_terminal() => Err(no_prompt()),
-        None if args.output_format != OutputFormat::Text => Err(StartError::Usage(
-            "a conversation has no --output-format: give a prompt with -p".to_owned(),
-        )),
-        None => Ok(Plan::Repl),
-    }
 }
 
 /// One run with all it was told.
@@ -435,42 +395,4 @@ fn workspace(dir: Option<&Path>) -> Result<PathBuf, StartError> {
         |error: &dyn std::fmt::Display| StartError::Usage(format!("-C {}: {error}", dir.display()));
     let path = dir.canonicalize().map_err(|error| wrong(&error))?;
     if path.is_dir() { Ok(path) } else { Err(wrong(&"not a folder")) }
-}
-
-/// The prompt with what was piped in behind it, or what was piped in alone.
-fn join_prompt(prompt: &str, input: Option<&str>) -> Result<String, StartError> {
-    let input = input.filter(|input| !input.trim().is_empty());
-    match (prompt.trim().is_empty(), input) {
-        (false, None) => Ok(prompt.to_owned()),
-        (true, Some(input)) => Ok(input.to_owned()),
-        (false, Some(input)) => {
-            let end = if input.ends_with('\n') { "" } else { "\n" };
-            Ok(format!("{prompt}\n\n<stdin>\n{input}{end}</stdin>"))
-        }
-        (true, None) => Err(StartError::Usage(
-            "there is no prompt: none was given and standard input is empty".to_owned(),
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn piped_input_stands_behind_the_prompt_in_a_block_of_its_own() {
-        assert_eq!(
-            join_prompt("review this", Some("diff --git a b\n")).unwrap(),
-            "review this\n\n<stdin>\ndiff --git a b\n</stdin>"
-        );
-        assert_eq!(join_prompt("x", Some("no end")).unwrap(), "x\n\n<stdin>\nno end\n</stdin>");
-        assert_eq!(join_prompt("x", Some("")).unwrap(), "x");
-    }
-
-    #[test]
-    fn piped_input_alone_is_the_prompt_and_nothing_at_all_is_a_usage_error() {
-        assert_eq!(join_prompt("", Some("fix it\n")).unwrap(), "fix it\n");
-        assert!(matches!(join_prompt(" ", Some("\n")), Err(StartError::Usage(_))));
-        assert!(matches!(join_prompt("", None), Err(StartError::Usage(_))));
-    }
 }

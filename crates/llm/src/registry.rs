@@ -7,25 +7,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api_key::ApiKey;
-use crate::capability::{Dialect, Effort, PRESETS, Target, TargetFor, preset};
-use crate::config::file::{ModelEntry, ProviderEntry};
-use crate::config::layers::Endpoint;
-use crate::config::{Key, Layer, Origin, Settings, builtin, shown};
+use crate::capability::{Dialect, Effort, PRESETS, Target, TargetFor};
+use crate::config::{Origin, Settings};
 use crate::error::LlmError;
-use crate::http::Deadlines;
 use crate::models::{self, Limits, ModelRow, Price};
 use crate::provider::Provider;
-use crate::providers::{Connection, connect, ollama, openai_chat};
-use crate::recording::{Header, Tape};
+use crate::providers::connect;
+use crate::recording::Tape;
 use crate::retry::{Retry, RetryPolicy};
 
 pub use facts::{Facts, Listed};
+pub use names::{Alias, Named};
+pub use reach::KeyRule;
 
 mod facts;
-
-/// How long a local server may take to list its models when none was asked for by name.
-const PROBE: Duration = Duration::from_secs(1);
+mod names;
+mod reach;
 
 /// Most tokens of one answer that are asked for unless more are configured, where the protocol
 /// demands a number: a longer answer is a plan gone wrong more often than a need.
@@ -40,17 +37,6 @@ pub struct Registry {
     settings: Arc<Settings>,
     variables: Variables,
     tape: Option<Tape>,
-}
-
-/// What a name means.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Named {
-    /// The provider.
-    pub provider: String,
-    /// The id that requests carry.
-    pub id: String,
-    /// What the configuration says about the model.
-    pub entry: ModelEntry,
 }
 
 /// A model ready to be asked.
@@ -82,16 +68,8 @@ impl std::fmt::Debug for ResolvedModel {
     }
 }
 
-/// An alias and what it stands for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Alias {
-    /// What people write.
-    pub name: String,
-    /// The provider.
-    pub provider: String,
-    /// The id that requests carry.
-    pub id: String,
-}
+/// How long a local server may take to tell something about itself.
+const PROBE: Duration = Duration::from_secs(1);
 
 impl Registry {
     /// The models of `settings`, with keys from `variables`.
@@ -128,66 +106,6 @@ impl Registry {
         self.connect(&self.find(name)?)
     }
 
-    /// What `name` means.
-    ///
-    /// # Errors
-    /// `Config` when it means nothing, with the names that mean something.
-    pub fn find(&self, name: &str) -> Result<Named, LlmError> {
-        let runtime = &self.settings.runtime;
-        if let Some(entry) = runtime.models.get(name) {
-            return named(name, entry);
-        }
-        if let Some(alias) = self.settings.instructions.aliases.get(name) {
-            let (provider, id) = (alias.provider.clone(), alias.id.clone());
-            return Ok(Named { entry: self.entry(&provider, &id), provider, id });
-        }
-        let (provider, id) = match name.split_once(':') {
-            Some((provider, id)) => (provider, Some(id.trim())),
-            None => (name, None),
-        };
-        if !runtime.providers.contains_key(provider) {
-            return Err(self.unknown(name));
-        }
-        let id = match id {
-            Some(id) if !id.is_empty() => id.to_owned(),
-            Some(_) => {
-                return Err(LlmError::Config(format!(
-                    "'{name}' names no model: write {provider}:MODEL-ID"
-                )));
-            }
-            None => self.first_model(provider).ok_or_else(|| {
-                LlmError::Config(format!(
-                    "provider '{provider}' has no model of its own: write {provider}:MODEL-ID"
-                ))
-            })?,
-        };
-        let provider = provider.to_owned();
-        Ok(Named { entry: self.entry(&provider, &id), provider, id })
-    }
-
-    /// The same for a name that may be missing, or may need a look at what a local server has: without
-    /// a name the first built-in provider whose key is set, or else the local server's first model.
-    ///
-    /// # Errors
-    /// `Config`: what is missing or wrong, and how to go on.
-    pub async fn find_or_default(&self, name: Option<&str>) -> Result<Named, LlmError> {
-        let local = builtin::LOCAL;
-        match name {
-            Some(name) if name == local && !self.is_alias(local) => {
-                let id = self.first_local_model().await.map_err(LlmError::Config)?;
-                self.find(&format!("{local}:{id}"))
-            }
-            Some(name) => self.find(name),
-            None => match self.first_with_key() {
-                Some(provider) => self.find(provider),
-                None => match self.first_local_model().await {
-                    Ok(id) => self.find(&format!("{local}:{id}")),
-                    Err(why) => Err(LlmError::Config(self.no_model(&why))),
-                },
-            },
-        }
-    }
-
     /// Makes a model ready to be asked. Nothing is sent yet.
     ///
     /// # Errors
@@ -196,77 +114,6 @@ impl Registry {
         let rule = if self.is_replay() { KeyRule::IfSet } else { KeyRule::Needed };
         let connection = self.connection(&model.provider, rule)?;
         Ok(self.resolved(model, connection.target, connect(connection)?))
-    }
-
-    /// How the server of a provider is reached.
-    ///
-    /// # Errors
-    /// `Config` when it has no address, or needs a key that is not set.
-    pub fn connection(&self, provider: &str, rule: KeyRule) -> Result<Connection, LlmError> {
-        let entry = self.settings.runtime.providers.get(provider);
-        let entry = entry.ok_or_else(|| self.unknown(provider))?;
-        let Endpoint { base_url, api_key_env } = self.settings.layers.endpoint(provider);
-        let dialect = dialect(provider, entry)?;
-        let base_url = self.checked(provider, self.recorded_address(provider).or(base_url))?;
-        let key = match api_key_env {
-            Some(variable) => self.key(provider, &variable, dialect, rule)?,
-            None => None,
-        };
-        let is_local = provider == builtin::LOCAL;
-        let known = entry.preset.as_deref().or(is_local.then_some(provider));
-        let target = TargetFor::new(dialect, known, &base_url).with(&entry.overrides);
-        let name = provider.to_owned();
-        let (deadlines, tape) = (Deadlines::default(), self.tape.clone());
-        Ok(Connection { name, base_url, key, target, deadlines, tape })
-    }
-
-    /// The address that was asked when the run was recorded: what a request holds depends on it.
-    fn recorded_address(&self, provider: &str) -> Option<String> {
-        let Some(Tape::Replay(player)) = &self.tape else { return None };
-        let Header { model, base_url, .. } = player.header();
-        let (recorded, _) = model.as_deref()?.split_once(':')?;
-        base_url.clone().filter(|_| recorded == provider)
-    }
-
-    /// The address of a provider as a recording keeps it: without what may be secret in it.
-    pub fn shown_address(&self, provider: &str) -> Option<String> {
-        let connection = self.connection(provider, KeyRule::IfSet).ok()?;
-        Some(shown(&connection.base_url))
-    }
-
-    /// The address of a provider, if it is one.
-    fn checked(&self, provider: &str, base_url: Option<String>) -> Result<String, LlmError> {
-        let base_url = base_url.ok_or_else(|| {
-            LlmError::Config(format!(
-                "provider '{provider}' has no address: add base_url to [providers.{provider}]"
-            ))
-        })?;
-        match Origin::of(&base_url) {
-            Ok(_) => Ok(base_url),
-            Err(why) => {
-                let place = self.place_of_address(provider);
-                Err(LlmError::Config(format!("{place}: {why}")))
-            }
-        }
-    }
-
-    /// How many tokens of context the local server has loaded a model with; `None` where no server
-    /// tells that, while the model is not loaded, and in a replay.
-    pub async fn loaded_context(&self, model: &Named) -> Option<u64> {
-        let entry = self.settings.runtime.providers.get(&model.provider)?;
-        let is_local = [Some(model.provider.as_str()), entry.preset.as_deref()]
-            .contains(&Some(builtin::LOCAL));
-        if !is_local || self.is_replay() {
-            return None;
-        }
-        let base_url = self.settings.layers.endpoint(&model.provider).base_url?;
-        match ollama::loaded_context(&base_url, &model.id, PROBE).await {
-            Ok(context) => context,
-            Err(error) => {
-                tracing::debug!(%error, "the local server does not tell its context");
-                None
-            }
-        }
     }
 
     /// A model behind `provider`, with failures that may pass tried again as configured.
@@ -326,172 +173,6 @@ impl Registry {
             ..usual
         }
     }
-
-    /// All aliases, by name.
-    pub fn aliases(&self) -> Vec<Alias> {
-        let configured = self.settings.runtime.models.iter().filter_map(|(name, entry)| {
-            let named = named(name, entry).ok()?;
-            Some(Alias { name: name.clone(), provider: named.provider, id: named.id })
-        });
-        let wished = self.settings.instructions.aliases.iter().map(|(name, model)| Alias {
-            name: name.clone(),
-            provider: model.provider.clone(),
-            id: model.id.clone(),
-        });
-        let mut all: Vec<Alias> = configured.chain(wished).collect();
-        all.sort();
-        all
-    }
-
-    /// The names of all providers.
-    pub fn providers(&self) -> impl Iterator<Item = &str> {
-        self.settings.runtime.providers.keys().map(String::as_str)
-    }
-
-    /// The variable that holds the key of a provider, and whether it is set; nothing where no key is
-    /// sent.
-    pub fn key_variable(&self, provider: &str) -> Option<(String, bool)> {
-        let variable = self.settings.layers.endpoint(provider).api_key_env?;
-        let is_set = (self.variables)(&variable).is_some();
-        Some((variable, is_set))
-    }
-
-    fn key(
-        &self,
-        provider: &str,
-        variable: &str,
-        dialect: Dialect,
-        rule: KeyRule,
-    ) -> Result<Option<ApiKey>, LlmError> {
-        match (self.variables)(variable) {
-            Some(text) => ApiKey::new(&text)
-                .map(Some)
-                .map_err(|error| LlmError::Config(format!("{variable}: {error}"))),
-            None if rule == KeyRule::IfSet || self.is_own_server(provider, dialect) => Ok(None),
-            None => Err(LlmError::Config(format!(
-                "{variable} is not set (needed by provider '{provider}')"
-            ))),
-        }
-    }
-
-    /// Whether the user put a compatible server of his own in the place of a built-in service, whose
-    /// key it then may not need.
-    fn is_own_server(&self, provider: &str, dialect: Dialect) -> bool {
-        let layer = |field| {
-            let key = Key::of(["providers", provider, field]);
-            self.settings.layers.deciding(&key).first().map(|one| one.layer)
-        };
-        matches!(dialect, Dialect::OpenaiChat | Dialect::OpenaiResponses)
-            && layer("api_key_env") == Some(Layer::BuiltIn)
-            && layer("base_url") != Some(Layer::BuiltIn)
-    }
-
-    /// Where the address of a provider was written.
-    fn place_of_address(&self, provider: &str) -> String {
-        let key = Key::of(["providers", provider, "base_url"]);
-        let deciding = self.settings.layers.deciding(&key);
-        deciding.first().map_or_else(|| key.to_string(), |one| one.place.to_string())
-    }
-
-    /// What the configuration says of a model that is named by its id: its facts, under whatever
-    /// alias they stand. How hard it thinks is said for one alias, not for the model.
-    fn entry(&self, provider: &str, id: &str) -> ModelEntry {
-        let told = self.settings.runtime.models.values().filter(|entry| {
-            entry.provider.as_deref() == Some(provider) && entry.id.as_deref() == Some(id)
-        });
-        told.fold(ModelEntry::default(), |facts, entry| ModelEntry {
-            context: facts.context.or(entry.context),
-            max_output: facts.max_output.or(entry.max_output),
-            price: facts.price.or_else(|| entry.price.clone()),
-            ..facts
-        })
-    }
-
-    /// The model of a provider that is named alone.
-    fn first_model(&self, provider: &str) -> Option<String> {
-        if let Some(model) = builtin::provider(provider).and_then(|known| known.model) {
-            return Some(model.to_owned());
-        }
-        let mut entries = self.settings.runtime.models.values();
-        entries.find(|entry| entry.provider.as_deref() == Some(provider))?.id.clone()
-    }
-
-    fn is_alias(&self, name: &str) -> bool {
-        self.settings.runtime.models.contains_key(name)
-            || self.settings.instructions.aliases.contains_key(name)
-    }
-
-    fn first_with_key(&self) -> Option<&'static str> {
-        let has_key = |name| self.key_variable(name).is_some_and(|(_, is_set)| is_set);
-        let mut known = builtin::PROVIDERS.iter().filter(|known| known.model.is_some());
-        known.find(|known| has_key(known.name)).map(|known| known.name)
-    }
-
-    async fn first_local_model(&self) -> Result<String, String> {
-        let name = builtin::LOCAL;
-        let server = self.connection(name, KeyRule::IfSet).map_err(|error| error.to_string())?;
-        let shown = Origin::of(&server.base_url)?.to_string();
-        let shown = shown.split_once("://").map_or(shown.as_str(), |(_, rest)| rest).to_owned();
-        let listed = openai_chat::list_models(server.key, &server.base_url, PROBE).await;
-        let models = listed.map_err(|error| format!("{name} at {shown}: {error}"))?;
-        models.into_iter().next().ok_or_else(|| format!("{name} at {shown} lists no model"))
-    }
-
-    /// What to do where there is nobody to ask.
-    fn no_model(&self, why: &str) -> String {
-        // Whoever set an address meant that server, and would look for the fault anywhere else.
-        let moved = builtin::PROVIDERS.iter().find_map(|known| {
-            let (variable, address) = (known.preset().api_key_env?, known.url_variable?);
-            (self.variables)(address).is_some().then_some((variable, address))
-        });
-        match moved {
-            Some((variable, address)) => format!(
-                "{address} is set but {variable} is not: set it too (to any word, for a server that \
-                 wants no key), or name a model with -m"
-            ),
-            None => builtin::no_model(why),
-        }
-    }
-
-    fn unknown(&self, name: &str) -> LlmError {
-        let aliases: Vec<String> = self.aliases().into_iter().map(|alias| alias.name).collect();
-        let providers: Vec<&str> = self.providers().collect();
-        LlmError::Config(format!(
-            "there is no model '{name}': write one of the aliases {}, or PROVIDER:MODEL-ID, where \
-             PROVIDER is one of {}",
-            aliases.join(", "),
-            providers.join(", ")
-        ))
-    }
-}
-
-/// Whether a provider's key has to be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyRule {
-    /// It has, unless the server is the user's own.
-    Needed,
-    /// It is sent if it is set.
-    IfSet,
-}
-
-/// The dialect of a provider: its own, or else its preset's.
-fn dialect(provider: &str, entry: &ProviderEntry) -> Result<Dialect, LlmError> {
-    let of_preset = || Some(preset(entry.preset.as_deref()?)?.dialect);
-    entry.kind.or_else(of_preset).ok_or_else(|| {
-        let kinds = Dialect::ALL.map(Dialect::name).join(", ");
-        LlmError::Config(format!(
-            "provider '{provider}' has no kind: add kind, one of {kinds}, to [providers.{provider}]"
-        ))
-    })
-}
-
-fn named(alias: &str, entry: &ModelEntry) -> Result<Named, LlmError> {
-    let missing = |what| {
-        LlmError::Config(format!("model '{alias}' has no {what}: add it to [models.{alias}]"))
-    };
-    let provider = entry.provider.clone().ok_or_else(|| missing("provider"))?;
-    let id = entry.id.clone().ok_or_else(|| missing("id"))?;
-    Ok(Named { provider, id, entry: entry.clone() })
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! What names mean, and which model is meant where none is named.
 
 use super::{KeyRule, PROBE, Registry};
+use crate::capability::preset;
 use crate::config::file::ModelEntry;
-use crate::config::{Origin, builtin};
+use crate::config::key::nearest;
+use crate::config::{Key, Origin, builtin};
 use crate::error::LlmError;
+use crate::models;
 use crate::providers::openai_chat;
 
 /// What a name means.
@@ -170,16 +173,47 @@ impl Registry {
         }
     }
 
-    pub(super) fn unknown(&self, name: &str) -> LlmError {
+    fn unknown(&self, name: &str) -> LlmError {
         let aliases: Vec<String> = self.aliases().into_iter().map(|alias| alias.name).collect();
         let providers: Vec<&str> = self.providers().collect();
+        let hint = hint(name, &aliases, &providers)
+            .map_or("write".to_owned(), |hint| format!("{hint} Otherwise write"));
         LlmError::Config(format!(
-            "there is no model '{name}': write one of the aliases {}, or PROVIDER:MODEL-ID, where \
+            "there is no model '{name}': {hint} one of the aliases {}, or PROVIDER:MODEL-ID, where \
              PROVIDER is one of {}",
             aliases.join(", "),
             providers.join(", ")
         ))
     }
+}
+
+/// What a name without a meaning was probably meant to be.
+fn hint(name: &str, aliases: &[String], providers: &[&str]) -> Option<String> {
+    let (provider, id) = name.split_once(':').map_or((name, None), |(p, id)| (p, Some(id)));
+    if let Some(known) = preset(provider) {
+        let mut lines = vec![format!("preset = \"{provider}\"")];
+        lines.extend(known.api_key_env.map(|variable| format!("api_key_env = \"{variable}\"")));
+        lines.extend(known.base_url.is_none().then(|| "base_url = \"https://…\"".to_owned()));
+        return Some(format!(
+            "add [providers.{}] with {} to your configuration.",
+            Key::of([provider]),
+            lines.join(", ")
+        ));
+    }
+    let near = match id {
+        Some(id) => format!("{}:{id}", nearest(provider, providers.iter().copied())?),
+        None => match models::all()
+            .iter()
+            .find(|row| row.id == name && providers.contains(&row.provider))
+        {
+            Some(row) => format!("{}:{name}", row.provider),
+            None => {
+                let known = aliases.iter().map(String::as_str).chain(providers.iter().copied());
+                nearest(name, known)?.to_owned()
+            }
+        },
+    };
+    Some(format!("did you mean '{near}'?"))
 }
 
 fn named(alias: &str, entry: &ModelEntry) -> Result<Named, LlmError> {

@@ -27,7 +27,14 @@ impl Registry {
     /// `Config` when it has no address, or needs a key that is not set.
     pub fn connection(&self, provider: &str, rule: KeyRule) -> Result<Connection, LlmError> {
         let entry = self.settings.runtime.providers.get(provider);
-        let entry = entry.ok_or_else(|| self.unknown(provider))?;
+        let entry = entry.ok_or_else(|| {
+            LlmError::Config(format!(
+                "there is no provider '{provider}': it is one of {}, or one that you add as \
+                 [providers.{}]",
+                self.providers().collect::<Vec<_>>().join(", "),
+                Key::of([provider])
+            ))
+        })?;
         let Endpoint { base_url, api_key_env } = self.settings.layers.endpoint(provider);
         let dialect = dialect(provider, entry)?;
         let base_url = self.checked(provider, self.recorded_address(provider).or(base_url))?;

@@ -49,6 +49,30 @@ fn a_missing_key_is_named_with_the_provider_that_needs_it() {
 }
 
 #[test]
+fn a_name_without_a_meaning_is_told_with_what_was_probably_meant() {
+    let registry = registry("[models.q]\nprovider = \"nope\"\nid = \"x\"", &[]);
+    for (name, want) in [
+        ("sonet", "there is no model 'sonet': did you mean 'sonnet'? Otherwise write one of"),
+        ("antropic:m:1", "there is no model 'antropic:m:1': did you mean 'anthropic:m:1'?"),
+        ("gpt-5.4", "there is no model 'gpt-5.4': did you mean 'openai:gpt-5.4'?"),
+        (
+            "deepseek:m",
+            "there is no model 'deepseek:m': add [providers.deepseek] with preset = \"deepseek\", \
+             api_key_env = \"DEEPSEEK_API_KEY\" to your configuration. Otherwise",
+        ),
+        (
+            "azure:m",
+            "there is no model 'azure:m': add [providers.azure] with preset = \"azure\", \
+             api_key_env = \"AZURE_OPENAI_API_KEY\", base_url = \"https://…\" to",
+        ),
+        ("zork", "there is no model 'zork': write one of the aliases gemini-flash, "),
+        ("q", "there is no provider 'nope': it is one of anthropic, "),
+    ] {
+        assert!(fault(&registry, name).starts_with(want), "{}", fault(&registry, name));
+    }
+}
+
+#[test]
 fn a_local_model_works_without_an_entry_and_with_cautious_limits() {
     let model = registry("", &[]).resolve("ollama:qwen3:8b").unwrap();
     assert_eq!((model.label.as_str(), model.id.as_str()), ("ollama:qwen3:8b", "qwen3:8b"));

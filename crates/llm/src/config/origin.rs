@@ -22,7 +22,10 @@ impl Origin {
             format!("not an address ({error}): it looks like https://host/path")
         })?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("'{}' is neither http nor https", url.scheme()));
+            return Err(format!(
+                "'{}' is neither http nor https: it looks like https://host/path",
+                url.scheme()
+            ));
         }
         Ok(Self(url.origin().ascii_serialization()))
     }
@@ -47,7 +50,7 @@ pub fn shown(address: &str) -> String {
         return url.scheme().to_owned();
     }
     if url.query().is_some() {
-        url.set_query(Some("…"));
+        url.set_query(Some("..."));
     }
     url.to_string()
 }
@@ -104,6 +107,7 @@ mod tests {
     #[test]
     fn passwords_and_queries_of_an_address_are_not_shown() {
         assert_eq!(shown("https://h/v1"), "https://h/v1");
+        assert_eq!(shown("https://me:pw@h/v1?key=x"), "https://h/v1?...");
         for address in ["https://me:hunter2@h/v1", "https://h/v1?key=hunter2", "me:hunter2@h"] {
             assert!(!shown(address).contains("hunter2"), "{address}: {}", shown(address));
         }

@@ -365,8 +365,22 @@ fn a_value_of_a_wrong_type_is_told_with_its_place_and_what_was_expected() {
         fault("[providers.x]\nkind = \"openai\"")
             .starts_with("config.toml:2:8: unknown variant `openai`, expected one of `anthropic`")
     );
-    assert!(fault("[providers.x]\nbase_url = \"localhost:1\"").contains("2:12: base_url is"));
+    assert!(fault("[providers.x]\nbase_url = \"localhost:1\"").contains(
+        "2:12: base_url: 'localhost' is neither http nor https: it looks like https://host/path"
+    ));
     assert!(fault("[permissions]\ndeny = [3]").contains("expected a rule such as"));
+}
+
+#[test]
+fn a_key_where_its_variable_was_due_is_told_and_not_repeated() {
+    for key in ["sk-ant-hunter2", "gsk_Hunter2abcdefghijklmnop", "AIzaHunter2abcdefghijkl"] {
+        let told = fault(&format!("[providers.x]\napi_key_env = \"{key}\""));
+        assert!(told.starts_with("config.toml:2:15: api_key_env is the name of"), "{told}");
+        assert!(!told.to_lowercase().contains("hunter2"), "{told}");
+    }
+    for name in ["", "K", "_key2", "MY_COMPANYS_GATEWAY_KEY_2", "https_proxy_user_secret"] {
+        parse("config.toml", &format!("[providers.x]\napi_key_env = \"{name}\"")).unwrap();
+    }
 }
 
 #[test]

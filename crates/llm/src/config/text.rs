@@ -222,7 +222,15 @@ impl Reader<'_> {
             if let Some(address) = entry.get("base_url")
                 && let Some(Err(why)) = address.get_ref().as_str().map(Origin::of)
             {
-                return Err(self.at(address.span(), format!("base_url is {why}")));
+                return Err(self.at(address.span(), format!("base_url: {why}")));
+            }
+            if let Some(variable) = entry.get("api_key_env")
+                && variable.get_ref().as_str().is_some_and(|text| !is_variable(text))
+            {
+                // What was written is a key more often than not, so it is not repeated.
+                let message = "api_key_env is the name of the environment variable that holds the \
+                               key, not the key";
+                return Err(self.at(variable.span(), message.to_owned()));
             }
             if let Some(name) = entry.get("preset")
                 && let Some(text) = name.get_ref().as_str()
@@ -247,6 +255,16 @@ impl Reader<'_> {
 /// Tables that one layer sets as a whole: half a price of one list and half of another is none.
 fn is_whole(key: &Key) -> bool {
     matches!(key.names()[..], ["models", _, "price"])
+}
+
+/// Whether a text can be the name of an environment variable and does not look like a key: keys are
+/// long and mix small letters, capitals and digits.
+fn is_variable(text: &str) -> bool {
+    let has = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
+    let is_name = !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+    let is_mixed = has(char::is_ascii_lowercase) && has(char::is_ascii_digit);
+    is_name && !(text.len() >= 20 && is_mixed)
 }
 
 /// The parser speaks of the types of its own language.

@@ -67,10 +67,11 @@ pub fn not_an_event_stream(content_type: Option<&str>, body: &[u8]) -> LlmError 
         return from_json(&String::from_utf8_lossy(body));
     }
     let media_type = content_type.unwrap_or("an unnamed type");
-    LlmError::Decode(format!(
-        "expected an event stream but got {media_type}; check the base URL. It says: {}",
-        read.message
-    ))
+    let said = match read.message.trim() {
+        "" => "with nothing in it".to_owned(),
+        message => format!("that says: {message}"),
+    };
+    LlmError::Decode(format!("expected an event stream but got {media_type} {said}"))
 }
 
 /// The error for an event whose JSON is broken.
@@ -161,9 +162,11 @@ mod tests {
         let page = not_an_event_stream(Some("text/html"), b"<html><h1>\n  Gate\xffway</h1>");
         assert_eq!(
             page.to_string(),
-            "the server's answer could not be read: expected an event stream but got text/html; \
-             check the base URL. It says: an HTML page: Gate\u{fffd}way"
+            "the server's answer could not be read: expected an event stream but got text/html \
+             that says: an HTML page: Gate\u{fffd}way"
         );
+        let empty = not_an_event_stream(Some("application/json"), b"");
+        assert!(empty.to_string().ends_with("got application/json with nothing in it"), "{empty}");
         let document =
             not_an_event_stream(Some("application/json"), br#"{"error":{"message":"bad key"}}"#);
         assert!(matches!(document, LlmError::Api { message, .. } if message == "bad key"));

@@ -3,6 +3,7 @@
 //! Five short conversations, judged by canonical output alone, so that one suite serves every
 //! dialect, server and model.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -263,7 +264,21 @@ fn said(completion: Completion) -> String {
 
 fn expect_finish(completion: &Completion, want: &FinishReason) -> Result<(), String> {
     expect(completion.finish == *want, || {
-        format!("the answer was to end with {want:?} and ended with {:?}", completion.finish)
+        format!("it was to end {} and ended {}", in_words(want), in_words(&completion.finish))
+    })
+}
+
+/// How an answer ended, to stand behind "ended".
+fn in_words(finish: &FinishReason) -> Cow<'static, str> {
+    Cow::Borrowed(match finish {
+        FinishReason::EndTurn => "with text",
+        FinishReason::ToolUse => "with a call",
+        FinishReason::MaxTokens => "at the token limit",
+        FinishReason::StopSequence => "at a stop sequence",
+        FinishReason::Refusal => "with a refusal",
+        FinishReason::PauseTurn => "with a pause",
+        FinishReason::ContextWindow => "with a full context",
+        FinishReason::Other(reason) => return Cow::Owned(format!("with '{reason}'")),
     })
 }
 

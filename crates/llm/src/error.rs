@@ -223,6 +223,9 @@ impl LlmError {
                 Some(TlsFault::Certificate) => {
                     "the server's certificate is not trusted: point SSL_CERT_FILE at the certificate authority of your network"
                 }
+                Some(TlsFault::Authority) => {
+                    "the server shows the certificate of an authority, which no server may: make it one with CA:FALSE, and point SSL_CERT_FILE at that"
+                }
                 Some(TlsFault::NoTls) => {
                     "the server does not speak TLS there: perhaps its address begins with http://"
                 }
@@ -282,6 +285,8 @@ fn innermost(error: &reqwest::Error) -> String {
 enum TlsFault {
     /// The server's certificate is not trusted.
     Certificate,
+    /// The server's certificate is one of an authority.
+    Authority,
     /// What answers is no TLS.
     NoTls,
 }
@@ -297,6 +302,10 @@ fn tls_fault(error: &reqwest::Error) -> Option<TlsFault> {
         wrapped.downcast_ref::<rustls::Error>()
     });
     match fault? {
+        // The cause is a type of another library, which says it in no other way.
+        rustls::Error::InvalidCertificate(fault) if format!("{fault:?}").contains("CaUsed") => {
+            Some(TlsFault::Authority)
+        }
         rustls::Error::InvalidCertificate(_) => Some(TlsFault::Certificate),
         rustls::Error::InvalidMessage(_) => Some(TlsFault::NoTls),
         _ => None,

@@ -13,7 +13,8 @@ use crate::app::trust::TrustStore;
 
 /// What the folder asks for; the text is for standard output.
 pub(crate) fn show(configuration: &Configuration) -> Result<String, StartError> {
-    Ok(Asked::of(configuration)?.shown(&configuration.inputs))
+    let asked = Asked::of(configuration)?;
+    Ok(asked.shown(&configuration.inputs) + &asked.way_forward(&configuration.inputs))
 }
 
 /// Grants it, if a person says so.
@@ -83,6 +84,17 @@ impl Asked {
         text
     }
 
+    /// The command that grants what is still open, if anything is.
+    fn way_forward(&self, inputs: &Inputs) -> String {
+        let is_trusted =
+            inputs.grant.as_ref().is_some_and(|grant| grant.digest == inputs.request.digest());
+        if inputs.request.is_empty() || (is_trusted && self.new_origins.is_empty()) {
+            return String::new();
+        }
+        let keys: String = self.new_origins.iter().map(option).collect();
+        format!("To grant what is marked with +: anvil trust grant{keys}\n")
+    }
+
     /// What is asked for, line by line: `+` was not granted, `-` was and is gone.
     fn difference(&self, inputs: &Inputs) -> String {
         let nothing = Request::default();
@@ -136,8 +148,11 @@ impl Asked {
             .iter()
             .find(|pair| !self.new_origins.contains(pair) && !self.kept_origins.contains(pair))
         {
+            let asked: String =
+                self.new_origins.iter().chain(&self.kept_origins).map(option).collect();
+            let asked = if asked.is_empty() { " nothing" } else { &asked };
             return Err(StartError::Usage(format!(
-                "nothing asks for the credential origin {other}"
+                "nothing asks for the credential origin {other}; asked for is{asked}"
             )));
         }
         let asks = Questions::new(is_sure)?;
@@ -160,8 +175,8 @@ impl Asked {
                 line(
                     &mut text,
                     format_args!(
-                        "Not granted: credential origin {pair} (--credential-origin {}={})",
-                        pair.variable, pair.origin
+                        "Not granted: credential origin {pair} ({})",
+                        option(&pair).trim_start()
                     ),
                 );
             }
@@ -171,6 +186,11 @@ impl Asked {
         store.set(&inputs.places.root, Some(grant)).map_err(failed)?;
         Ok(text)
     }
+}
+
+/// The option that lets this key go to this server, to stand behind a word.
+fn option(pair: &CredentialOrigin) -> String {
+    format!(" --credential-origin {}={}", pair.variable, pair.origin)
 }
 
 /// The parts of a request by the names they are shown with.

@@ -60,11 +60,16 @@ fn a_repository_cannot_redirect_a_key_and_trust_in_the_folder_changes_nothing_ab
     let refused = format!("Not granted: credential origin ANTHROPIC_API_KEY → {address}");
     assert!(granted.assert_code(0).out.contains(&refused), "{granted:?}");
     assert_untrusted(&ask(&home, &[]), "credential origin: ANTHROPIC_API_KEY → ");
+    let way = format!("anvil trust grant --credential-origin ANTHROPIC_API_KEY={address}\n");
+    let shown = run(home.anvil().arg("trust"));
+    assert!(shown.assert_code(0).out.ends_with(&way), "{shown:?}");
     assert_eq!(attacker.visitors(), [""; 0], "nobody came");
 
     let pair = format!("ANTHROPIC_API_KEY={address}");
     run(home.anvil().args(["trust", "grant", "--yes", "--credential-origin", &pair]))
         .assert_code(0);
+    let shown = run(home.anvil().arg("trust"));
+    assert!(!shown.assert_code(0).out.contains("anvil trust grant"), "{shown:?}");
     ask(&home, &[]).assert_code(1);
     let visitors = attacker.visitors();
     assert!(visitors[0].contains(KEY), "a decision of its own lets it go: {visitors:?}");

@@ -13,7 +13,9 @@ use crate::app::{Models, Room};
 use crate::commands::{self, Command, Line};
 use crate::exit::Exit;
 use crate::headless::output_failed;
+use crate::render::style::wrap;
 use crate::signals::{Signals, Stop};
+use crate::terminal;
 use crate::ui::Ui;
 
 /// What a conversation needs.
@@ -68,7 +70,7 @@ impl Repl {
                 }
             };
             match then {
-                Then::Say(text) => say = text,
+                Then::Say(text) => say = fitted(&text, terminal::width()),
                 Then::Leave(exit) => break exit,
             }
         };
@@ -146,6 +148,12 @@ impl Repl {
     }
 }
 
+/// The lines of a text, broken between words where they are wider than the screen.
+fn fitted(text: &str, width: usize) -> String {
+    let lines = text.lines().flat_map(|line| wrap(line, width));
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}
+
 /// What the person reads about a switch to the model `label`, which is told so many calls of the one
 /// before it in words.
 fn switched(label: &str, calls_told: usize) -> String {
@@ -163,6 +171,12 @@ fn switched(label: &str, calls_told: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_breaks_between_words() {
+        assert_eq!(fitted("there is no model\n", 12), "there is no\nmodel\n");
+        assert_eq!(fitted("", 12), "");
+    }
 
     #[test]
     fn a_switch_says_when_calls_are_told_in_words() {

@@ -35,7 +35,8 @@ pub(crate) fn look(Wishes { is_plain, is_verbose }: Wishes) -> Look {
     Look { out: style(out), err: style(err), width: width(), is_verbose }
 }
 
-fn width() -> usize {
+/// How many columns lines may have.
+pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout())
         .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
     match size {

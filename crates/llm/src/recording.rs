@@ -12,7 +12,8 @@
 //! ```
 //!
 //! * `path` is the part after the base URL. Of the headers only those of the answer are kept that
-//!   decide what is done with it ([`KEPT_HEADERS`]); keys travel in the request's.
+//!   decide what is done with it ([`KEPT_HEADERS`], and all whose name says `ratelimit`); keys travel in
+//!   the request's.
 //! * `body` and `bytes` are what was sent and received, chunk by chunk, as text, or as
 //!   `{"base64":"…"}` where they are no UTF-8. The key in use is replaced wherever it occurs whole;
 //!   anything else that is private in a prompt, a file or an answer **is in the file as it was**.
@@ -46,8 +47,8 @@ pub use record::Recorder;
 pub use replay::Player;
 pub(crate) use replay::{Ended, Replayed};
 
-/// The headers of an answer that a recording keeps: its type, and what a client that comes back
-/// goes by.
+/// The headers of an answer that a recording keeps beside those of rate limits: its type, and what a
+/// client that comes back goes by.
 pub const KEPT_HEADERS: &[&str] = &[
     "content-type",
     "content-encoding",

@@ -239,9 +239,10 @@ fn every_stream_of_this_repository_is_described() {
         let manifest = stream.path.with_file_name("manifest.toml");
         let manifest = fs::read_to_string(&manifest).unwrap();
         let name = stream.path.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(
-            manifest.lines().any(|line| line == format!("[{name}]")),
-            "{name} is not described"
-        );
+        let has = |start: &str| manifest.lines().any(|line| line.starts_with(start));
+        assert!(has(&format!("[{name}]")), "{name} is not described");
+        for field in ["provider = ", "endpoint = ", "api_revision = "] {
+            assert!(has(field), "the manifest beside {name} has no line '{field}…'");
+        }
     }
 }

@@ -137,24 +137,7 @@ impl Asked {
                 inputs.places.root.display()
             ));
         }
-        let named: Vec<CredentialOrigin> = named
-            .iter()
-            .map(|(variable, origin)| CredentialOrigin {
-                variable: variable.clone(),
-                origin: origin.clone(),
-            })
-            .collect();
-        if let Some(other) = named
-            .iter()
-            .find(|pair| !self.new_origins.contains(pair) && !self.kept_origins.contains(pair))
-        {
-            let asked: String =
-                self.new_origins.iter().chain(&self.kept_origins).map(option).collect();
-            let asked = if asked.is_empty() { " nothing" } else { &asked };
-            return Err(StartError::Usage(format!(
-                "nothing asks for the credential origin {other}; asked for is{asked}"
-            )));
-        }
+        let named = self.known(named)?;
         let asks = Questions::new(is_sure)?;
         crate::complain(&self.shown(inputs));
         if !asks.agreed("Trust this folder with all of that?")? {
@@ -165,32 +148,44 @@ impl Asked {
         for pair in self.new_origins {
             let is_agreed = named.contains(&pair)
                 || (!is_sure && asks.agreed(&format!("Send the key in {pair}?"))?);
-            if is_agreed {
-                line(
-                    &mut text,
-                    format_args!("The key in {} may go to {}.", pair.variable, pair.origin),
-                );
-                credential_origins.push(pair);
-            } else {
-                line(
-                    &mut text,
-                    format_args!(
-                        "Not granted: credential origin {pair} ({})",
-                        option(&pair).trim_start()
-                    ),
-                );
-            }
+            line(&mut text, format_args!("{}", decision(&pair, is_agreed)));
+            credential_origins.extend(is_agreed.then_some(pair));
         }
         let request = inputs.request.clone();
         let grant = Grant { digest: request.digest(), request, credential_origins };
         store.set(&inputs.places.root, Some(grant)).map_err(failed)?;
         Ok(text)
     }
+
+    /// The pairs that were named on the command line, if each is one that is asked for.
+    fn known(&self, named: &[(String, Origin)]) -> Result<Vec<CredentialOrigin>, StartError> {
+        let pairs = named.iter().map(|(variable, origin)| {
+            let pair = CredentialOrigin { variable: variable.clone(), origin: origin.clone() };
+            if self.new_origins.contains(&pair) || self.kept_origins.contains(&pair) {
+                return Ok(pair);
+            }
+            let asked: Vec<String> =
+                self.new_origins.iter().chain(&self.kept_origins).map(option).collect();
+            let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(" ") };
+            Err(StartError::Usage(format!(
+                "nothing asks for the credential origin {pair}; asked for is {asked}"
+            )))
+        });
+        pairs.collect()
+    }
 }
 
-/// The option that lets this key go to this server, to stand behind a word.
+/// What became of a key and the server it would go to.
+fn decision(pair: &CredentialOrigin, is_agreed: bool) -> String {
+    match is_agreed {
+        true => format!("The key in {} may go to {}.", pair.variable, pair.origin),
+        false => format!("Not granted: credential origin {pair} ({})", option(pair)),
+    }
+}
+
+/// The option that lets this key go to this server.
 fn option(pair: &CredentialOrigin) -> String {
-    format!(" --credential-origin {}={}", pair.variable, pair.origin)
+    format!("--credential-origin {}={}", pair.variable, pair.origin)
 }
 
 /// The parts of a request by the names they are shown with.

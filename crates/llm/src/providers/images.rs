@@ -19,7 +19,10 @@ pub(super) fn placed<'a>(
                 || target.result_images == ResultImages::Inside
                     && images.iter().all(|image| refusal(image, target).is_none())
         }
-        _ => true,
+        ContentBlock::Text { .. }
+        | ContentBlock::Reasoning { .. }
+        | ContentBlock::ToolCall { .. }
+        | ContentBlock::Opaque { .. } => true,
     });
     if all_stay || message.role() == Role::Assistant {
         return Cow::Borrowed(message);
@@ -29,37 +32,46 @@ pub(super) fn placed<'a>(
         match block {
             ContentBlock::Image(image) => rest.push(shown(image, target)),
             ContentBlock::ToolResult { call_id, content, is_error, images } => {
-                let (mut content, mut inside) = (content.clone(), Vec::new());
-                let mut here = Vec::new();
-                for image in images {
-                    match refusal(image, target) {
-                        Some(why) if content.is_empty() => content = why,
-                        Some(why) => content = format!("{content}\n{why}"),
-                        None if target.result_images == ResultImages::Inside => {
-                            inside.push(image.clone());
-                        }
-                        None => here.push(ContentBlock::Image(image.clone())),
-                    }
-                }
-                if !here.is_empty() {
+                let Pictures { content, inside, outside } = sorted(content, images, target);
+                if !outside.is_empty() {
                     let line = format!("Images from the result of {}:", origin(call_id));
                     beside.push(ContentBlock::text(line));
-                    beside.append(&mut here);
+                    beside.extend(outside.into_iter().map(ContentBlock::Image));
                 }
                 let (call_id, is_error) = (call_id.clone(), *is_error);
-                results.push(ContentBlock::ToolResult {
-                    call_id,
-                    content,
-                    is_error,
-                    images: inside,
-                });
+                let images = inside;
+                results.push(ContentBlock::ToolResult { call_id, content, is_error, images });
             }
-            other => rest.push(other.clone()),
+            ContentBlock::Text { .. }
+            | ContentBlock::Reasoning { .. }
+            | ContentBlock::ToolCall { .. }
+            | ContentBlock::Opaque { .. } => rest.push(block.clone()),
         }
     }
     results.append(&mut beside);
     results.append(&mut rest);
     Cow::Owned(Message::new(message.role(), results))
+}
+
+/// The text and the pictures of a result, each picture where the target takes it.
+struct Pictures {
+    content: String,
+    inside: Vec<ImageData>,
+    outside: Vec<ImageData>,
+}
+
+fn sorted(content: &str, images: &[ImageData], target: Target) -> Pictures {
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    let mut content = content.to_owned();
+    for image in images {
+        match refusal(image, target) {
+            Some(why) if content.is_empty() => content = why,
+            Some(why) => content = format!("{content}\n{why}"),
+            None if target.result_images == ResultImages::Inside => inside.push(image.clone()),
+            None => outside.push(image.clone()),
+        }
+    }
+    Pictures { content, inside, outside }
 }
 
 fn shown(image: &ImageData, target: Target) -> ContentBlock {

@@ -32,8 +32,6 @@ pub struct ModelRow {
     pub id: &'static str,
     /// Most tokens of a request and its answer together.
     pub context: Option<u64>,
-    /// Most tokens of a request, where the vendor limits it apart from the sum.
-    pub max_input: Option<u64>,
     /// Most tokens of one answer.
     pub max_output: Option<u32>,
     /// Whether it looks at pictures.
@@ -209,7 +207,6 @@ mod tests {
             assert!(cached <= row.price.input, "{}", row.id);
             let limits = row.limits();
             assert!(u64::from(limits.max_output) <= limits.context, "{}", row.id);
-            assert!(row.max_input.unwrap_or(0) <= limits.context, "{}", row.id);
         }
     }
 

@@ -36,19 +36,19 @@ pub(super) static TABLE: &[ModelRow] = &[
     row("openai", "gpt-5.6-sol", Some(1_050_000), None, NOV, [4.0, 20.0], [Some(0.4), Some(5.0)]).above(272_000, [8.0, 30.0], [Some(0.8), Some(10.0)]),
     row("openai", "gpt-5.6-terra", Some(1_050_000), None, NOV, [2.0, 12.0], [Some(0.2), Some(2.5)]).above(272_000, [4.0, 18.0], [Some(0.4), Some(5.0)]),
     row("openai", "gpt-5.6-luna", Some(1_050_000), None, NOV, [0.2, 1.2], [Some(0.02), Some(0.25)]).above(272_000, [0.4, 1.8], [Some(0.04), Some(0.5)]),
-    row("openai", "gpt-5.5", Some(1_050_000), Some(128_000), NOV, [5.0, 30.0], [Some(0.5), None]).input_up_to(922_000).above(272_000, [10.0, 45.0], [Some(1.0), None]),
-    row("openai", "gpt-5.5-pro", Some(1_050_000), Some(128_000), NOV, [30.0, 180.0], [None, None]).input_up_to(922_000).above(272_000, [60.0, 270.0], [None, None]),
-    row("openai", "gpt-5.4", Some(1_050_000), Some(128_000), NOV, [2.5, 15.0], [Some(0.25), None]).input_up_to(922_000).above(272_000, [5.0, 22.5], [Some(0.5), None]),
-    row("openai", "gpt-5.4-mini", Some(400_000), Some(128_000), NOV, [0.75, 4.5], [Some(0.075), None]).input_up_to(272_000),
-    row("openai", "gpt-5.4-nano", Some(400_000), Some(128_000), NOV, [0.2, 1.25], [Some(0.02), None]).input_up_to(272_000),
-    row("openai", "gpt-5.3-codex", Some(400_000), Some(128_000), NOV, [1.75, 14.0], [Some(0.175), None]).input_up_to(272_000),
-    row("openai", "gpt-5.2", Some(400_000), Some(128_000), NOV, [1.75, 14.0], [Some(0.175), None]).input_up_to(272_000),
-    row("openai", "gpt-5.2-codex", Some(400_000), Some(128_000), JUL, [1.75, 14.0], [Some(0.175), None]).input_up_to(272_000),
-    row("openai", "gpt-5.1", Some(400_000), Some(128_000), NOV, [1.25, 10.0], [Some(0.125), None]).input_up_to(272_000),
-    row("openai", "gpt-5.1-codex-max", Some(400_000), Some(128_000), JUL, [1.25, 10.0], [Some(0.125), None]).input_up_to(272_000),
-    row("openai", "gpt-5", Some(400_000), Some(128_000), NOV, [1.25, 10.0], [Some(0.125), None]).input_up_to(272_000),
-    row("openai", "gpt-5-mini", Some(400_000), Some(128_000), NOV, [0.25, 2.0], [Some(0.025), None]).input_up_to(272_000),
-    row("openai", "gpt-5-nano", Some(400_000), Some(128_000), NOV, [0.05, 0.4], [Some(0.005), None]).input_up_to(272_000),
+    row("openai", "gpt-5.5", Some(1_050_000), Some(128_000), NOV, [5.0, 30.0], [Some(0.5), None]).above(272_000, [10.0, 45.0], [Some(1.0), None]),
+    row("openai", "gpt-5.5-pro", Some(1_050_000), Some(128_000), NOV, [30.0, 180.0], [None, None]).above(272_000, [60.0, 270.0], [None, None]),
+    row("openai", "gpt-5.4", Some(1_050_000), Some(128_000), NOV, [2.5, 15.0], [Some(0.25), None]).above(272_000, [5.0, 22.5], [Some(0.5), None]),
+    row("openai", "gpt-5.4-mini", Some(400_000), Some(128_000), NOV, [0.75, 4.5], [Some(0.075), None]),
+    row("openai", "gpt-5.4-nano", Some(400_000), Some(128_000), NOV, [0.2, 1.25], [Some(0.02), None]),
+    row("openai", "gpt-5.3-codex", Some(400_000), Some(128_000), NOV, [1.75, 14.0], [Some(0.175), None]),
+    row("openai", "gpt-5.2", Some(400_000), Some(128_000), NOV, [1.75, 14.0], [Some(0.175), None]),
+    row("openai", "gpt-5.2-codex", Some(400_000), Some(128_000), JUL, [1.75, 14.0], [Some(0.175), None]),
+    row("openai", "gpt-5.1", Some(400_000), Some(128_000), NOV, [1.25, 10.0], [Some(0.125), None]),
+    row("openai", "gpt-5.1-codex-max", Some(400_000), Some(128_000), JUL, [1.25, 10.0], [Some(0.125), None]),
+    row("openai", "gpt-5", Some(400_000), Some(128_000), NOV, [1.25, 10.0], [Some(0.125), None]),
+    row("openai", "gpt-5-mini", Some(400_000), Some(128_000), NOV, [0.25, 2.0], [Some(0.025), None]),
+    row("openai", "gpt-5-nano", Some(400_000), Some(128_000), NOV, [0.05, 0.4], [Some(0.005), None]),
     row("openai", "gpt-4.1", Some(1_047_576), Some(32_768), JUL, [2.0, 8.0], [Some(0.5), None]),
     row("openai", "gpt-4.1-mini", Some(1_047_576), Some(32_768), JUL, [0.4, 1.6], [Some(0.1), None]),
     row("openai", "gpt-4o", Some(128_000), Some(16_384), JUL, [2.5, 10.0], [Some(1.25), None]),
@@ -111,15 +111,10 @@ const fn row(
 ) -> ModelRow {
     let as_of = Some(Cow::Borrowed(as_of));
     let price = Price { input, output, cache_read, cache_write, above: None, as_of };
-    ModelRow { provider, id, context, max_input: None, max_output, images: Some(true), price }
+    ModelRow { provider, id, context, max_output, images: Some(true), price }
 }
 
 impl ModelRow {
-    const fn input_up_to(mut self, tokens: u64) -> Self {
-        self.max_input = Some(tokens);
-        self
-    }
-
     const fn above(
         mut self,
         input_tokens: u64,

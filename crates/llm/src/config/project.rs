@@ -132,15 +132,18 @@ impl Project {
         }
     }
 
-    /// Whether the key is part of an alias that hides none of the user's and leads to a provider
-    /// of the user's.
+    /// Whether the key is part of an alias that means nothing to the user yet, neither as an alias
+    /// nor as a provider with or without a model, and leads to a provider of the user's.
     fn is_new_name(&self, key: &Key, is_users: &dyn Fn(&Key) -> bool) -> bool {
         let ["models", alias, _] = key.names()[..] else { return false };
         let entry = Key::of(["models", alias]);
+        let leaves = &self.parsed.leaves;
         let provider_key = entry.child("provider");
-        let named = self.parsed.leaves.iter().find(|leaf| leaf.key == provider_key);
-        let provider = named.and_then(|leaf| leaf.value.as_str()).unwrap_or_default();
-        !is_users(&entry) && is_users(&Key::of(["providers", provider]))
+        let at = leaves.binary_search_by(|leaf| leaf.key.cmp(&provider_key));
+        let provider = at.ok().and_then(|at| leaves[at].value.as_str()).unwrap_or_default();
+        let is_provider = |name: &str| is_users(&Key::of(["providers", name]));
+        let meant = alias.split_once(':').map_or(alias, |(provider, _)| provider);
+        !is_users(&entry) && !is_provider(meant) && is_provider(provider)
     }
 }
 

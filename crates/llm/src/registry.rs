@@ -77,7 +77,8 @@ impl Registry {
         Self { settings, variables, tape: None }
     }
 
-    /// The same with requests that go past `tape`. For a replay no key is needed.
+    /// The same with requests that go past `tape`. A replay names an address that its writer chose:
+    /// it has no key and asks no server.
     #[must_use]
     pub fn with_tape(mut self, tape: Option<Tape>) -> Self {
         self.tape = tape;
@@ -111,8 +112,7 @@ impl Registry {
     /// # Errors
     /// `Config` when its provider has no address or its key is not set.
     pub fn connect(&self, model: &Named) -> Result<ResolvedModel, LlmError> {
-        let rule = if self.is_replay() { KeyRule::IfSet } else { KeyRule::Needed };
-        let connection = self.connection(&model.provider, rule)?;
+        let connection = self.connection(&model.provider, KeyRule::Needed)?;
         Ok(self.resolved(model, connection.target, connect(connection)?))
     }
 

@@ -149,6 +149,9 @@ impl Registry {
 
     async fn first_local_model(&self) -> Result<String, String> {
         let name = builtin::LOCAL;
+        if self.is_replay() {
+            return Err("a replay asks no server".to_owned());
+        }
         let server = self.connection(name, KeyRule::IfSet).map_err(|error| error.to_string())?;
         let shown = Origin::of(&server.base_url)?.to_string();
         let shown = shown.split_once("://").map_or(shown.as_str(), |(_, rest)| rest).to_owned();

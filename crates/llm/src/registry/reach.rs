@@ -38,7 +38,7 @@ impl Registry {
         let Endpoint { base_url, api_key_env } = self.settings.layers.endpoint(provider);
         let dialect = dialect(provider, entry)?;
         let base_url = self.checked(provider, self.recorded_address(provider).or(base_url))?;
-        let key = match api_key_env {
+        let key = match api_key_env.filter(|_| !self.is_replay()) {
             Some(variable) => self.key(provider, &variable, dialect, rule)?,
             None => None,
         };

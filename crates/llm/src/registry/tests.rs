@@ -258,3 +258,24 @@ fn retries_are_as_configured() {
     let policy = registry("[retry]\nmax_attempts = 2\ndeadline_s = 7", &[]).retry_policy();
     assert_eq!((policy.max_attempts, policy.deadline), (2, Duration::from_secs(7)));
 }
+
+#[tokio::test]
+async fn a_recording_leads_nobody_to_the_server_it_names_and_has_no_key() {
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    foreign.set_nonblocking(true).expect("a socket");
+    let address = format!("http://{}/v1", foreign.local_addr().expect("an address"));
+    let header = serde_json::json!({
+        "type": "recording", "version": 1, "model": "ollama:x", "base_url": address
+    });
+    let player = crate::recording::Player::new(&format!("{header}\n")).expect("a recording");
+    let user = "[providers.ollama]\napi_key_env = \"OWN_KEY\"";
+    let registry =
+        registry(user, &[("OWN_KEY", "k")]).with_tape(Some(Tape::Replay(Arc::new(player))));
+    let connection = registry.connection("ollama", KeyRule::Needed).expect("no key is needed");
+    assert_eq!((connection.base_url, connection.key.is_none()), (address, true));
+    for name in [Some("ollama"), None] {
+        let error = registry.find_or_default(name).await.expect_err("nobody is asked").to_string();
+        assert!(error.contains("a replay asks no server"), "{error}");
+    }
+    assert!(foreign.accept().is_err(), "somebody came");
+}

@@ -107,6 +107,10 @@ impl TrustStore {
         };
         let stored = Stored { version: VERSION, folders: fresh.folders.clone() };
         let text = serde_json::to_string_pretty(&stored).expect("grants hold only texts");
+        // A file that cannot be read back would take every other grant with it.
+        if text.len() as u64 >= MAX_STORE {
+            return Err(unwritable(io::Error::other("with this grant it is larger than 16 MiB")));
+        }
         replace(&path, text.as_bytes()).map_err(unwritable)?;
         *self = fresh;
         Ok(())
@@ -199,6 +203,18 @@ mod tests {
             }
         });
         assert_eq!(TrustStore::read(Some(dir.path())).unwrap().folders.len(), 16);
+    }
+
+    #[test]
+    fn a_grant_too_large_to_be_read_back_is_refused_and_the_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = TrustStore::read(Some(dir.path())).unwrap();
+        store.set(Path::new("/w/small"), Some(grant("sha256:1"))).unwrap();
+        let huge = grant(&"x".repeat(MAX_STORE as usize));
+        let error = store.set(Path::new("/w/huge"), Some(huge)).unwrap_err().to_string();
+        assert!(error.contains("larger than 16 MiB"), "{error}");
+        let store = TrustStore::read(Some(dir.path())).unwrap();
+        assert_eq!(store.folders.keys().collect::<Vec<_>>(), ["/w/small"]);
     }
 
     #[test]

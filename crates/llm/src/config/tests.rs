@@ -334,6 +334,21 @@ fn a_repository_hides_no_alias_of_the_users() {
     assert_eq!(settings.runtime.models["sonnet"].id.as_deref(), Some("claude-sonnet-5"));
 }
 
+#[test]
+fn a_repository_gives_no_other_meaning_to_a_provider_with_or_without_a_model() {
+    let settings = untrusted(
+        r#"
+        models.anthropic = { provider = "openrouter", id = "x" }
+        models.ollama = { provider = "openai", id = "x" }
+        models."anthropic:claude-opus-5" = { provider = "openrouter", id = "x" }
+        models."ollama:qwen3:8b" = { provider = "openai", id = "x" }
+        models."fast:local" = { provider = "ollama", id = "x" }
+    "#,
+    );
+    let aliases: Vec<&String> = settings.instructions.aliases.keys().collect();
+    assert_eq!(aliases, ["fast:local"]);
+}
+
 #[track_caller]
 fn fault(text: &str) -> String {
     parse("config.toml", text).expect_err(text).to_string()
@@ -392,6 +407,23 @@ fn bad_syntax_is_told_with_its_place() {
     );
     assert!(fault("a = 1\na = 2").starts_with("config.toml:2:1: "));
     assert!(fault("x = \"é\" 3").starts_with("config.toml:1:9: "));
+}
+
+#[test]
+fn a_file_of_more_values_than_anybody_writes_is_refused_before_it_costs_time() {
+    let lines = |count: usize, line: &dyn Fn(usize) -> String| -> String {
+        (0..count).map(|at| line(at) + "\n").collect()
+    };
+    let model = |at| format!("[models.m{at}]\nprovider = \"ollama\"");
+    assert_eq!(parse("config.toml", &lines(10_000, &model)).unwrap().leaves.len(), 10_000);
+    let want = "config.toml:19999:9: there are more than 10000 values";
+    assert_eq!(fault(&lines(10_001, &model)), want);
+    for line in
+        [&|at| format!("k{at} = 1"), &|_| "[[hooks.stop]]\ncommand = \"x\"\nz = 1".to_owned()]
+            as [&dyn Fn(usize) -> String; 2]
+    {
+        assert!(fault(&lines(10_001, line)).contains("more than 10000 values"));
+    }
 }
 
 #[test]

@@ -65,12 +65,16 @@ pub struct Parsed {
     pub unknown: Vec<Fault>,
 }
 
+/// Most values, and most unknown keys, of one file. People write some dozens; a clone that holds a
+/// hundred thousand must not keep anvil busy.
+const MAX_VALUES: usize = 10_000;
+
 /// Reads a file.
 ///
 /// # Errors
-/// The first fault: bad syntax, a value of another type than its key takes, an address that is none.
+/// The first fault: bad syntax, more than 10,000 values, a value of another type than its key takes, an address that is none.
 pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
-    let reader = Reader { file, text };
+    let reader = Reader::new(file, text);
     let document = DeTable::parse(text).map_err(|error| reader.fault(&error))?;
     ConfigFile::deserialize(toml::de::Deserializer::from(document.clone()))
         .map_err(|error| reader.fault(&error))?;
@@ -78,7 +82,7 @@ pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
     let mut unknown = Vec::new();
     let schema = file::json_schema();
     let known = Known { root: schema };
-    reader.table(&known, schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown);
+    reader.table(&known, schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown)?;
     reader.check_values(document.get_ref())?;
     leaves.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Parsed { file: file.to_owned(), leaves, unknown })
@@ -127,9 +131,16 @@ impl<'a> Known<'a> {
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
+    /// The byte at which each line begins.
+    line_starts: Vec<usize>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(file: &'a str, text: &'a str) -> Self {
+        let line_starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { file, text, line_starts: std::iter::once(0).chain(line_starts).collect() }
+    }
+
     fn at(&self, span: Range<usize>, message: String) -> Fault {
         let (line, column) = self.place(span.start);
         Fault { file: self.file.to_owned(), line, column, message }
@@ -140,11 +151,16 @@ impl Reader<'_> {
         self.at(span, in_plain_words(error.message()))
     }
 
+    /// The line of a byte.
+    fn line(&self, byte: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= byte)
+    }
+
     /// Line and column of a byte.
     fn place(&self, byte: usize) -> (usize, usize) {
-        let before = self.text.get(..byte).unwrap_or(self.text);
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+        let line = self.line(byte);
+        let in_line = self.line_starts.get(line - 1).and_then(|start| self.text.get(*start..byte));
+        (line, in_line.unwrap_or_default().chars().count() + 1)
     }
 
     fn table<'k>(
@@ -155,8 +171,12 @@ impl Reader<'_> {
         at: &Key,
         leaves: &mut Vec<Leaf>,
         unknown: &mut Vec<Fault>,
-    ) {
+    ) -> Result<(), Fault> {
         for (name, value) in table {
+            if leaves.len().max(unknown.len()) >= MAX_VALUES {
+                let message = format!("there are more than {MAX_VALUES} values");
+                return Err(self.at(name.span(), message));
+            }
             let key = at.child(name.get_ref());
             let Some(schema) = known.value(schema, name.get_ref()) else {
                 unknown.push(self.unknown(&key, name, known.names(schema)));
@@ -164,15 +184,16 @@ impl Reader<'_> {
             };
             match value.get_ref() {
                 DeValue::Table(inner) if !is_whole(&key) => {
-                    self.table(known, schema, inner, &key, leaves, unknown);
+                    self.table(known, schema, inner, &key, leaves, unknown)?;
                 }
                 value => {
-                    self.list_items(known, schema, value, &key, unknown);
-                    let line = self.place(name.span().start).0;
+                    self.list_items(known, schema, value, &key, unknown)?;
+                    let line = self.line(name.span().start);
                     leaves.push(Leaf { key, line, value: to_json(value) });
                 }
             }
         }
+        Ok(())
     }
 
     /// Looks for unknown keys in tables that are part of a value.
@@ -183,20 +204,21 @@ impl Reader<'_> {
         value: &DeValue<'_>,
         key: &Key,
         unknown: &mut Vec<Fault>,
-    ) {
+    ) -> Result<(), Fault> {
         let mut unused = Vec::new();
         match value {
             DeValue::Table(table) => {
-                self.table(known, schema, table, key, &mut unused, unknown);
+                self.table(known, schema, table, key, &mut unused, unknown)?;
             }
             DeValue::Array(items) => {
-                let Some(schema) = known.items(schema) else { return };
+                let Some(schema) = known.items(schema) else { return Ok(()) };
                 for item in items.iter().filter_map(|item| item.get_ref().as_table()) {
-                    self.table(known, schema, item, key, &mut unused, unknown);
+                    self.table(known, schema, item, key, &mut unused, unknown)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn unknown<'k>(

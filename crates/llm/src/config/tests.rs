@@ -399,6 +399,23 @@ fn a_key_where_its_variable_was_due_is_told_and_not_repeated() {
 }
 
 #[test]
+fn a_number_that_means_nothing_is_told_with_its_place() {
+    for (text, want) in [
+        ("models.m.price = { input = nan, output = 1.0 }", ":1:28: this number is out of range"),
+        ("models.m.price = { input = 1, output = inf }", ":1:40: this number is out of range"),
+        ("models.m.price = { input = -1, output = 1 }", ":1:28: input is a price, from 0"),
+        ("models.m.context = 18446744073709551615", ":1:20: this number is out of range"),
+        ("models.m.context = 0", ":1:20: context is at least 1"),
+        ("retry.deadline_s = 0xFFFFFFFFFFFFFFFF", ":1:20: this number is out of range"),
+        ("agent.compact_at = nan", ":1:20: this number is out of range"),
+    ] {
+        assert_eq!(fault(text), format!("config.toml{want}"), "{text}");
+    }
+    let most = parse("config.toml", "models.m.context = 9_223_372_036_854_775_807").unwrap();
+    assert_eq!(most.leaves[0].value, json!(i64::MAX));
+}
+
+#[test]
 fn bad_syntax_is_told_with_its_place() {
     assert!(
         fault("[permissions\n").starts_with("config.toml:1:13: "),

@@ -186,14 +186,33 @@ impl<'a> Reader<'a> {
                 DeValue::Table(inner) if !is_whole(&key) => {
                     self.table(known, schema, inner, &key, leaves, unknown)?;
                 }
-                value => {
-                    self.list_items(known, schema, value, &key, unknown)?;
+                whole => {
+                    self.list_items(known, schema, whole, &key, unknown)?;
+                    self.check_numbers(value)?;
                     let line = self.line(name.span().start);
-                    leaves.push(Leaf { key, line, value: to_json(value) });
+                    leaves.push(Leaf { key, line, value: to_json(whole) });
                 }
             }
         }
         Ok(())
+    }
+
+    /// Refuses numbers that the layers cannot hold.
+    fn check_numbers(&self, value: &Spanned<DeValue<'_>>) -> Result<(), Fault> {
+        let is_number = match value.get_ref() {
+            DeValue::Array(items) => {
+                return items.iter().try_for_each(|item| self.check_numbers(item));
+            }
+            DeValue::Table(table) => {
+                return table.values().try_for_each(|item| self.check_numbers(item));
+            }
+            whole @ (DeValue::Integer(_) | DeValue::Float(_)) => to_json(whole).is_number(),
+            DeValue::String(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => true,
+        };
+        match is_number {
+            true => Ok(()),
+            false => Err(self.at(value.span(), "this number is out of range".to_owned())),
+        }
     }
 
     /// Looks for unknown keys in tables that are part of a value.
@@ -262,6 +281,21 @@ impl<'a> Reader<'a> {
                 let message =
                     format!("unknown preset '{text}', expected one of {}", known.join(", "));
                 return Err(self.at(name.span(), message));
+            }
+        }
+        for model in table("models").into_iter().flat_map(DeTable::values) {
+            let Some(entry) = model.get_ref().as_table() else { continue };
+            let number = |value: &DeValue<'_>| to_json(value).as_f64().unwrap_or(1.0);
+            if let Some(context) = entry.get("context")
+                && number(context.get_ref()) == 0.0
+            {
+                return Err(self.at(context.span(), "context is at least 1".to_owned()));
+            }
+            let price = entry.get("price").and_then(|price| price.get_ref().as_table());
+            let mut parts = price.into_iter().flat_map(DeTable::iter);
+            if let Some((name, part)) = parts.find(|(_, part)| number(part.get_ref()) < 0.0) {
+                let message = format!("{} is a price, from 0", name.get_ref());
+                return Err(self.at(part.span(), message));
             }
         }
         if let Some(share) = table("agent").and_then(|agent| agent.get("compact_at"))

@@ -55,8 +55,9 @@ pub(super) fn why(summary: &TurnSummary) -> Option<String> {
         TurnOutcome::Done => return None,
         TurnOutcome::Failed => "the turn failed".to_owned(),
         TurnOutcome::MaxSteps => format!(
-            "stopped after {} steps, the most that are allowed: raise it with --max-steps",
-            summary.steps
+            "stopped after {} {}, the most allowed: raise it with --max-steps",
+            summary.steps,
+            if summary.steps == 1 { "step" } else { "steps" }
         ),
         TurnOutcome::MaxTokens => {
             "the answer was cut off by the token limit; calls in it were not run".to_owned()

@@ -12,19 +12,26 @@ const UNKNOWN: &str = "n/a";
 const HEAD: [&str; 9] =
     ["alias", "model", "context", "output", "in", "out", "cache read", "cache write", "as of"];
 
-/// The providers and the models as a page of text.
-pub(crate) fn page(registry: &Registry) -> String {
+/// What is left out of the table where the screen has no room for all of it, in this order.
+const LESS: [&[usize]; 5] = [&[8], &[7], &[6], &[3], &[4, 5]];
+
+/// The providers and the models as a page of text; `columns` is how wide the screen is, if it is one.
+pub(crate) fn page(registry: &Registry, columns: Option<usize>) -> String {
     let mut page = String::from("providers\n");
     let providers: Vec<[String; 2]> =
         registry.providers().map(|name| keys(registry, name)).collect();
-    write_table(&mut page, &providers, &[]);
-    page.push_str(
-        "\nmodels (prices in USD per million tokens on the day named; + means more for long requests)\n",
-    );
+    write_table(&mut page, &providers, &[], &[]);
+    page.push_str("\nmodels (prices in USD per million tokens; + means more for long requests)\n");
     let head = HEAD.map(str::to_owned);
     let rows: Vec<[String; 9]> =
         [head].into_iter().chain(registry.catalogue().iter().map(row)).collect();
-    write_table(&mut page, &rows, &[2, 3, 4, 5, 6, 7]);
+    let left_out = left_out(&rows, columns.unwrap_or(usize::MAX));
+    write_table(&mut page, &rows, &[2, 3, 4, 5, 6, 7], &left_out);
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().rev().map(|column| HEAD[*column]).collect();
+        writeln!(page, "\na wider screen also shows: {}", names.join(", "))
+            .expect("a text takes everything");
+    }
     page.push_str("\nany other: -m PROVIDER:MODEL-ID; try one with `anvil models test NAME`\n");
     page
 }
@@ -76,13 +83,38 @@ fn dollars(amount: f64) -> String {
     if exact.len() > cents.len() { exact } else { cents }
 }
 
+fn width<const N: usize>(rows: &[[String; N]], column: usize) -> usize {
+    rows.iter().map(|row| row[column].len()).max().unwrap_or(0)
+}
+
+/// The columns without which the lines are no wider than `most`, or as many as can be spared.
+fn left_out<const N: usize>(rows: &[[String; N]], most: usize) -> Vec<usize> {
+    let mut left_out = Vec::new();
+    let mut all: usize = (0..N).map(|column| 2 + width(rows, column)).sum();
+    for columns in LESS {
+        if all <= most {
+            break;
+        }
+        for column in columns.iter().rev() {
+            all -= 2 + width(rows, *column);
+            left_out.push(*column);
+        }
+    }
+    left_out
+}
+
 /// Columns as wide as their widest cell; those of `right` end together.
-fn write_table<const N: usize>(page: &mut String, rows: &[[String; N]], right: &[usize]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+fn write_table<const N: usize>(
+    page: &mut String,
+    rows: &[[String; N]],
+    right: &[usize],
+    left_out: &[usize],
+) {
     for row in rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
+        let cells = row.iter().enumerate().filter(|(column, _)| !left_out.contains(column));
+        for (column, cell) in cells {
+            let width = width(rows, column);
             let written = match right.contains(&column) {
                 true => write!(line, "  {cell:>width$}"),
                 false => write!(line, "  {cell:<width$}"),
@@ -108,6 +140,22 @@ mod tests {
     fn what_nobody_told_is_said_to_be_unknown() {
         let unknown = listed(Facts { context: None, max_output: None, price: None });
         assert_eq!(row(&unknown), ["", "p:m:1", "n/a", "n/a", "n/a", "n/a", "n/a", "n/a", "n/a"]);
+    }
+
+    #[test]
+    fn a_narrow_screen_gets_fewer_columns_and_lines_that_fit() {
+        let row = ["alias", "p:m", "1.05M", "64k", "4.00", "5.00", "0.10", "0.20", "2026-11-30"];
+        let rows = [row.map(str::to_owned)];
+        let lines = |most| {
+            let mut page = String::new();
+            write_table(&mut page, &rows, &[], &left_out(&rows, most));
+            page
+        };
+        assert_eq!(lines(usize::MAX).lines().next().map(str::len), Some(60));
+        for (most, end) in [(60, "2026-11-30\n"), (59, "0.20\n"), (40, "5.00\n"), (24, "1.05M\n")] {
+            let page = lines(most);
+            assert!(page.trim_end().len() <= most && page.ends_with(end), "{most}: {page}");
+        }
     }
 
     #[test]

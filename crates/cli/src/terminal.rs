@@ -35,6 +35,12 @@ pub(crate) fn look(Wishes { is_plain, is_verbose }: Wishes) -> Look {
     Look { out: style(out), err: style(err), width: width(), is_verbose }
 }
 
+/// How wide the terminal on standard output is, if it is one.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// How many columns lines may have.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout())

@@ -9,7 +9,7 @@ use super::config::{self, Configuration, Places};
 use super::trust::TrustStore;
 use super::{Environment, StartError, tell, var, workspace};
 use crate::args::{Args, Command, ConfigAction, TrustAction};
-use crate::{catalogue, grants, inspect};
+use crate::{catalogue, grants, inspect, terminal};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
 pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
@@ -35,7 +35,7 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
             let configuration = load()?;
             tell(&configuration);
             let settings = Arc::new(configuration.settings);
-            catalogue::page(&Registry::new(settings, Arc::new(var)))
+            catalogue::page(&Registry::new(settings, Arc::new(var)), terminal::columns())
         }
         Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
     }))

@@ -35,6 +35,16 @@ fn ask(home: &Home) -> (Ran, Model) {
 }
 
 #[test]
+fn a_name_that_means_nothing_is_told_with_where_it_was_written() {
+    let home = Home::new();
+    let fault = |command: &mut std::process::Command| run(command).assert_code(78).err.clone();
+    let of_variable = fault(home.anvil().args(["-p", "x"]).env("ANVIL_MODEL", "zork"));
+    assert!(of_variable.contains("anvil: $ANVIL_MODEL: there is no model 'zork'"), "{of_variable}");
+    let of_option = fault(home.anvil().args(["-p", "x", "-m", "zork"]).env("ANVIL_MODEL", "y"));
+    assert!(of_option.contains("anvil: there is no model 'zork'"), "{of_option}");
+}
+
+#[test]
 fn an_untrusted_repositorys_hooks_and_servers_are_listed_and_the_run_goes_on() {
     let home = Home::new();
     project(&home, &format!("{HOOK}[mcp.x]\ncommand = \"sh\"\nargs = [\"-c\", \"touch PWNED\"]\n"));

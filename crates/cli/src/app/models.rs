@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::agent::ModelRef;
 use llm::capability::{Effort, Efforts};
-use llm::config::Settings;
+use llm::config::{Key, Layer, Settings};
 use llm::recording::Tape;
 use llm::registry::Named;
 use llm::{LlmError, Provider, Registry, ResolvedModel};
@@ -105,7 +105,20 @@ impl Models {
                 let notice = format!("the repository's default_model '{name}' is not used: {why}");
                 Ok(Resolved { notice: Some(notice), ..resolved })
             }
+            Err(StartError::Config(why)) if self.registry.find(name).is_err() => {
+                Err(StartError::Config(self.where_named() + &why))
+            }
             other => other,
+        }
+    }
+
+    /// Where the model was named that a run begins with, to stand before what is wrong with the name;
+    /// nothing where that was on the command line, which the person has just written.
+    fn where_named(&self) -> String {
+        let key = Key::of(["default_model"]);
+        match self.registry.settings().layers.deciding(&key).first() {
+            Some(one) if one.layer != Layer::Flag => format!("{}: ", one.place),
+            _ => String::new(),
         }
     }
 

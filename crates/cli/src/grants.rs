@@ -91,7 +91,8 @@ impl Asked {
         if inputs.request.is_empty() || (is_trusted && self.new_origins.is_empty()) {
             return String::new();
         }
-        let keys: String = self.new_origins.iter().map(option).collect();
+        let keys: String =
+            self.new_origins.iter().map(|pair| format!(" {}", option(pair))).collect();
         format!("To grant what is marked with +: anvil trust grant{keys}\n")
     }
 

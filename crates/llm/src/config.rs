@@ -17,7 +17,7 @@ pub mod settings;
 pub mod text;
 
 pub use builtin::{BuiltinProvider, FromVariable, environment};
-pub use digest::{Request, digest_of, named_words};
+pub use digest::{Request, TooManyWords, digest_of, named_words};
 pub use file::{ConfigFile, ProviderEntry, json_schema};
 pub use key::Key;
 pub use layers::{Layer, Layers, Place, Setting, Sources, Trust};

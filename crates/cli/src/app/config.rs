@@ -182,8 +182,8 @@ impl Inputs {
 
     fn request(&self, parsed: &Parsed) -> Result<Request, Fault> {
         let unreadable = |why: String| Fault::unreadable(PROJECT_FILE, why);
-        let words = config::named_words(&parsed.leaves)
-            .map_err(|count| unreadable(format!("its command lines have {count} words")))?;
+        let words =
+            config::named_words(&parsed.leaves).map_err(|error| unreadable(error.to_string()))?;
         let files = trust::hash_files(&self.places.root, &words)
             .map_err(|error| unreadable(format!("a file it names cannot be read: {error}")))?;
         Ok(Request::of(&parsed.leaves, files))

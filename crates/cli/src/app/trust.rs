@@ -141,6 +141,9 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 /// busy.
 const MAX_NAMED_FILE: u64 = 32 << 20;
 
+/// The same for all files together.
+const MAX_NAMED_FILES: u64 = 4 * MAX_NAMED_FILE;
+
 /// The digests of those `words` that name files inside `root`, a canonical path.
 ///
 /// # Errors
@@ -149,17 +152,36 @@ pub(crate) fn hash_files(
     root: &Path,
     words: &BTreeSet<String>,
 ) -> io::Result<BTreeMap<String, String>> {
+    hash_up_to(MAX_NAMED_FILES, root, words)
+}
+
+fn hash_up_to(
+    mut left: u64,
+    root: &Path,
+    words: &BTreeSet<String>,
+) -> io::Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     for word in words {
         let Ok(path) = root.join(word).canonicalize() else { continue };
         let Ok(inside) = path.strip_prefix(root) else { continue };
-        if path.is_file() {
+        if !path.is_file() {
+            continue;
+        }
+        let name = inside.to_str().ok_or_else(|| {
+            io::Error::other(format!("{word} leads to a name that is not valid UTF-8"))
+        })?;
+        // One file can be named in many ways.
+        if !files.contains_key(name) {
             let mut content = Vec::new();
             File::open(&path)?.take(MAX_NAMED_FILE + 1).read_to_end(&mut content)?;
             if content.len() as u64 > MAX_NAMED_FILE {
                 return Err(io::Error::other(format!("{word} is larger than 32 MiB")));
             }
-            files.insert(inside.to_string_lossy().into_owned(), digest_of(&content));
+            left = left.checked_sub(content.len() as u64).ok_or_else(|| {
+                let why = "the files that are named are larger than 128 MiB together";
+                io::Error::other(format!("{word}: {why}"))
+            })?;
+            files.insert(name.to_owned(), digest_of(&content));
         }
     }
     Ok(files)
@@ -237,6 +259,34 @@ mod tests {
         }
         fs::write(&path, [0xff, 0xfe]).unwrap();
         assert!(TrustStore::read(Some(dir.path())).is_err());
+    }
+
+    #[test]
+    fn files_are_read_once_and_only_up_to_a_sum() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(root.join(name), "12345").unwrap();
+        }
+        let hash = |words: &[&str]| {
+            hash_up_to(10, &root, &words.iter().map(|word| (*word).to_owned()).collect())
+        };
+        assert_eq!(hash(&["a", "./a", ".//a", "././a"]).unwrap().len(), 1);
+        assert_eq!(hash(&["a", "b"]).unwrap().len(), 2);
+        let error = hash(&["a", "b", "c"]).unwrap_err().to_string();
+        assert_eq!(error, "c: the files that are named are larger than 128 MiB together");
+    }
+
+    #[test]
+    fn a_file_whose_name_cannot_be_kept_is_not_left_out() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"\xff");
+        fs::write(root.join(name), "x").unwrap();
+        std::os::unix::fs::symlink(name, root.join("check.sh")).unwrap();
+        let error = hash_files(&root, &["check.sh".to_owned()].into()).unwrap_err();
+        assert!(error.to_string().contains("not valid UTF-8"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::text::Leaf;
 /// by reading it.
 const MAX_WORDS: usize = 1024;
 
+/// Longest path that the system takes; a longer word names no file.
+const MAX_PATH: usize = 4096;
+
 /// Everything executable or authority-bearing that a repository's file holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -53,11 +56,16 @@ pub fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
+/// Why the words of command lines are not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its command lines have more than {MAX_WORDS} words")]
+pub struct TooManyWords;
+
 /// The words of command lines, each of which may be the name of a file in the repository.
 ///
 /// # Errors
-/// How many there are, when they are too many to look at.
-pub fn named_words(leaves: &[Leaf]) -> Result<BTreeSet<String>, usize> {
+/// When they are too many to look at.
+pub fn named_words(leaves: &[Leaf]) -> Result<BTreeSet<String>, TooManyWords> {
     let mut words = BTreeSet::new();
     for leaf in leaves {
         let texts: Vec<&str> = match leaf.key.names()[..] {
@@ -75,10 +83,15 @@ pub fn named_words(leaves: &[Leaf]) -> Result<BTreeSet<String>, usize> {
             let between = |c: char| c.is_whitespace() || ";|&()<>{}'\"`=$,".contains(c);
             // Names that are quoted may hold white space.
             let pieces = text.split(['\'', '"']).chain(text.split(between)).chain([text]);
-            words.extend(pieces.flat_map(endings).map(str::to_owned));
+            for word in pieces.flat_map(endings).filter(|word| word.len() < MAX_PATH) {
+                words.insert(word.to_owned());
+                if words.len() > MAX_WORDS {
+                    return Err(TooManyWords);
+                }
+            }
         }
     }
-    if words.len() > MAX_WORDS { Err(words.len()) } else { Ok(words) }
+    Ok(words)
 }
 
 /// A path and what is left of it when its first parts are left out: they may be a variable for the
@@ -181,6 +194,17 @@ mod tests {
     fn more_words_than_anybody_reads_are_refused() {
         let args: Vec<String> = (0..1025).map(|at| format!("\"w{at}\"")).collect();
         let text = format!("[mcp.x]\nargs = [{}]", args.join(","));
-        assert_eq!(named_words(&parse("f", &text).unwrap().leaves), Err(1025));
+        assert_eq!(named_words(&parse("f", &text).unwrap().leaves), Err(TooManyWords));
+        let most = text.replacen("\"w0\",", "", 1);
+        assert_eq!(
+            named_words(&parse("f", &most).unwrap().leaves).map(|words| words.len()),
+            Ok(1024)
+        );
+    }
+
+    #[test]
+    fn a_command_line_of_nothing_but_slashes_costs_no_more_than_its_length() {
+        let text = format!("[mcp.x]\ncommand = \"{}\"", "a/".repeat(400_000));
+        assert_eq!(named_words(&parse("f", &text).unwrap().leaves), Err(TooManyWords));
     }
 }

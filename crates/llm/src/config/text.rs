@@ -72,30 +72,37 @@ const MAX_VALUES: usize = 10_000;
 /// Reads a file.
 ///
 /// # Errors
-/// The first fault: bad syntax, more than 10,000 values, a value of another type than its key takes, an address that is none.
+/// The first fault: bad syntax, more than 10,000 values, a value of another type than its key takes, an
+/// address that is none.
 pub fn parse(file: &str, text: &str) -> Result<Parsed, Fault> {
     let reader = Reader::new(file, text);
     let document = DeTable::parse(text).map_err(|error| reader.fault(&error))?;
     ConfigFile::deserialize(toml::de::Deserializer::from(document.clone()))
         .map_err(|error| reader.fault(&error))?;
-    let mut leaves = Vec::new();
-    let mut unknown = Vec::new();
-    let schema = file::json_schema();
-    let known = Known { root: schema };
-    reader.table(&known, schema, document.get_ref(), &Key::default(), &mut leaves, &mut unknown)?;
+    let mut found = Found::default();
+    reader.table(reader.known.root, document.get_ref(), &Key::default(), &mut found)?;
     reader.check_values(document.get_ref())?;
+    let Found { mut leaves, unknown } = found;
     leaves.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Parsed { file: file.to_owned(), leaves, unknown })
 }
 
+/// What a file holds, in its own order.
+#[derive(Default)]
+struct Found {
+    leaves: Vec<Leaf>,
+    unknown: Vec<Fault>,
+}
+
 /// The keys that the schema knows.
+#[derive(Clone, Copy)]
 struct Known<'a> {
     root: &'a Value,
 }
 
 impl<'a> Known<'a> {
     /// The parts of a schema after its references: more than one where it is a choice.
-    fn parts(&self, schema: &'a Value) -> Vec<&'a Value> {
+    fn parts(self, schema: &'a Value) -> Vec<&'a Value> {
         if let Some(path) = schema["$ref"].as_str() {
             let target = self.root.pointer(path.trim_start_matches('#'));
             return target.map(|target| self.parts(target)).unwrap_or_default();
@@ -107,14 +114,14 @@ impl<'a> Known<'a> {
     }
 
     /// The schema of the value called `name`, if the table knows the name.
-    fn value(&self, table: &'a Value, name: &str) -> Option<&'a Value> {
+    fn value(self, table: &'a Value, name: &str) -> Option<&'a Value> {
         self.parts(table).into_iter().find_map(|part| {
             let named = part["properties"].get(name);
             named.or_else(|| part.get("additionalProperties").filter(|any| any.is_object()))
         })
     }
 
-    fn names(&self, table: &'a Value) -> impl Iterator<Item = &'a str> {
+    fn names(self, table: &'a Value) -> impl Iterator<Item = &'a str> {
         let tables = self.parts(table).into_iter();
         tables
             .filter_map(|part| part["properties"].as_object())
@@ -122,23 +129,25 @@ impl<'a> Known<'a> {
             .map(String::as_str)
     }
 
-    fn items(&self, list: &'a Value) -> Option<&'a Value> {
+    fn items(self, list: &'a Value) -> Option<&'a Value> {
         self.parts(list).into_iter().find_map(|part| part.get("items"))
     }
 }
 
-/// Places in one file.
+/// One file, and the keys that it may hold.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     /// The byte at which each line begins.
     line_starts: Vec<usize>,
+    known: Known<'static>,
 }
 
 impl<'a> Reader<'a> {
     fn new(file: &'a str, text: &'a str) -> Self {
         let line_starts = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { file, text, line_starts: std::iter::once(0).chain(line_starts).collect() }
+        let line_starts = std::iter::once(0).chain(line_starts).collect();
+        Self { file, text, line_starts, known: Known { root: file::json_schema() } }
     }
 
     fn at(&self, span: Range<usize>, message: String) -> Fault {
@@ -163,34 +172,33 @@ impl<'a> Reader<'a> {
         (line, in_line.unwrap_or_default().chars().count() + 1)
     }
 
-    fn table<'k>(
+    /// Finds the values of a table and of those in it.
+    fn table(
         &self,
-        known: &Known<'k>,
-        schema: &'k Value,
+        schema: &'static Value,
         table: &DeTable<'_>,
         at: &Key,
-        leaves: &mut Vec<Leaf>,
-        unknown: &mut Vec<Fault>,
+        found: &mut Found,
     ) -> Result<(), Fault> {
         for (name, value) in table {
-            if leaves.len().max(unknown.len()) >= MAX_VALUES {
+            if found.leaves.len().max(found.unknown.len()) >= MAX_VALUES {
                 let message = format!("there are more than {MAX_VALUES} values");
                 return Err(self.at(name.span(), message));
             }
             let key = at.child(name.get_ref());
-            let Some(schema) = known.value(schema, name.get_ref()) else {
-                unknown.push(self.unknown(&key, name, known.names(schema)));
+            let Some(schema) = self.known.value(schema, name.get_ref()) else {
+                found.unknown.push(self.unknown(&key, name, self.known.names(schema)));
                 continue;
             };
             match value.get_ref() {
                 DeValue::Table(inner) if !is_whole(&key) => {
-                    self.table(known, schema, inner, &key, leaves, unknown)?;
+                    self.table(schema, inner, &key, found)?;
                 }
                 whole => {
-                    self.list_items(known, schema, whole, &key, unknown)?;
+                    self.unknown_inside(schema, whole, &key, &mut found.unknown)?;
                     self.check_numbers(value)?;
                     let line = self.line(name.span().start);
-                    leaves.push(Leaf { key, line, value: to_json(whole) });
+                    found.leaves.push(Leaf { key, line, value: to_json(whole) });
                 }
             }
         }
@@ -216,27 +224,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Looks for unknown keys in tables that are part of a value.
-    fn list_items<'k>(
+    fn unknown_inside(
         &self,
-        known: &Known<'k>,
-        schema: &'k Value,
+        schema: &'static Value,
         value: &DeValue<'_>,
         key: &Key,
         unknown: &mut Vec<Fault>,
     ) -> Result<(), Fault> {
-        let mut unused = Vec::new();
-        match value {
-            DeValue::Table(table) => {
-                self.table(known, schema, table, key, &mut unused, unknown)?;
-            }
-            DeValue::Array(items) => {
-                let Some(schema) = known.items(schema) else { return Ok(()) };
+        // The value counts as a whole, so what stands in it is no value of its own.
+        let mut inside = Found { leaves: Vec::new(), unknown: std::mem::take(unknown) };
+        match (value, self.known.items(schema)) {
+            (DeValue::Table(table), _) => self.table(schema, table, key, &mut inside)?,
+            (DeValue::Array(items), Some(schema)) => {
                 for item in items.iter().filter_map(|item| item.get_ref().as_table()) {
-                    self.table(known, schema, item, key, &mut unused, unknown)?;
+                    self.table(schema, item, key, &mut inside)?;
                 }
             }
             _ => {}
         }
+        *unknown = inside.unknown;
         Ok(())
     }
 

@@ -141,7 +141,7 @@ pub enum Accounting {
 pub struct ErrorInfo {
     /// A short stable name such as `usage`, `config`, `auth`, `network`, `rate_limit`.
     pub kind: String,
-    /// What failed, on what, and what to do next.
+    /// The whole error in words, with the way to go on where there is one.
     pub message: String,
 }
 

@@ -1,7 +1,8 @@
 //! The one vocabulary in which every provider's answer arrives.
 //!
-//! `block` numbers are unique in one response and given out in order of first appearance, so text,
-//! reasoning and calls may interleave while opaque state stays at its own block.
+//! Whatever belongs together in one answer has the same `block` number, counted up with each piece that
+//! begins: text, reasoning and calls may alternate, and what only the server can read stays where it
+//! came.
 
 use std::time::Duration;
 

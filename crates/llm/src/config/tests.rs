@@ -444,6 +444,23 @@ fn a_file_of_more_values_than_anybody_writes_is_refused_before_it_costs_time() {
 }
 
 #[test]
+fn a_name_that_no_table_could_show_is_refused_and_not_repeated() {
+    let (most, more) = ("n".repeat(256), "n".repeat(257));
+    for text in [
+        "default_model = \"NAME\"",
+        "[models.NAME]",
+        "[models.m]\nid = \"NAME\"",
+        "[models.m]\nprovider = \"NAME\"",
+        "[providers.NAME]\nkind = \"anthropic\"",
+        "[hooks]\nNAME = 1",
+    ] {
+        parse("config.toml", &text.replace("NAME", &most)).expect(text);
+        let told = fault(&text.replace("NAME", &more));
+        assert!(told.ends_with(": this name is longer than 256 bytes"), "{told}");
+    }
+}
+
+#[test]
 fn unknown_keys_are_told_with_their_place_and_the_nearest_known_name() {
     let text = r#"
 [permisions]

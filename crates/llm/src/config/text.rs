@@ -69,6 +69,9 @@ pub struct Parsed {
 /// hundred thousand must not keep anvil busy.
 const MAX_VALUES: usize = 10_000;
 
+/// Longest name of a table, a key or a model, in bytes. Names are shown in tables and sentences.
+const MAX_NAME: usize = 256;
+
 /// Reads a file.
 ///
 /// # Errors
@@ -185,6 +188,7 @@ impl<'a> Reader<'a> {
                 let message = format!("there are more than {MAX_VALUES} values");
                 return Err(self.at(name.span(), message));
             }
+            self.check_name(name.get_ref(), name.span())?;
             let key = at.child(name.get_ref());
             let Some(schema) = self.known.value(schema, name.get_ref()) else {
                 found.unknown.push(self.unknown(&key, name, self.known.names(schema)));
@@ -203,6 +207,13 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+
+    fn check_name(&self, name: &str, span: Range<usize>) -> Result<(), Fault> {
+        match name.len() > MAX_NAME {
+            true => Err(self.at(span, format!("this name is longer than {MAX_NAME} bytes"))),
+            false => Ok(()),
+        }
     }
 
     /// Refuses numbers that the layers cannot hold.
@@ -291,6 +302,9 @@ impl<'a> Reader<'a> {
         }
         for model in table("models").into_iter().flat_map(DeTable::values) {
             let Some(entry) = model.get_ref().as_table() else { continue };
+            for name in ["provider", "id"].into_iter().filter_map(|field| entry.get(field)) {
+                self.check_name(name.get_ref().as_str().unwrap_or_default(), name.span())?;
+            }
             let number = |value: &DeValue<'_>| to_json(value).as_f64().unwrap_or(1.0);
             if let Some(context) = entry.get("context")
                 && number(context.get_ref()) == 0.0
@@ -303,6 +317,9 @@ impl<'a> Reader<'a> {
                 let message = format!("{} is a price, from 0", name.get_ref());
                 return Err(self.at(part.span(), message));
             }
+        }
+        if let Some(name) = document.get("default_model") {
+            self.check_name(name.get_ref().as_str().unwrap_or_default(), name.span())?;
         }
         if let Some(share) = table("agent").and_then(|agent| agent.get("compact_at"))
             && let Some(number) = to_json(share.get_ref()).as_f64()

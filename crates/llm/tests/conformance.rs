@@ -94,7 +94,7 @@ async fn a_text_that_is_another_or_does_not_end_on_its_own_fails() {
     let other = report(|answers| answers[0] = counted(script::text("ping"))).await;
     failed(&other, Scenario::Text, "said \"ping\"");
     let cut = counted(script::cut_text("pong", FinishReason::MaxTokens));
-    failed(&report(|answers| answers[0] = cut).await, Scenario::Text, "ended with MaxTokens");
+    failed(&report(|answers| answers[0] = cut).await, Scenario::Text, "ended at the token limit");
 }
 
 #[tokio::test]
@@ -105,9 +105,9 @@ async fn a_call_that_is_none_is_another_or_breaks_the_schema_fails_and_leaves_no
         FinishReason::EndTurn,
     ));
     for (answer, reason) in [
-        (counted(script::text("Cold.")), "ended with EndTurn"),
+        (counted(script::text("Cold.")), "ended with text"),
         (other, "'weather', which nobody offered"),
-        (late, "ended with EndTurn"),
+        (late, "ended with text"),
         (calls(&[("a", json!({"town": "Oslo"}))]), "do not follow the schema"),
         (calls(&[("a", json!({"city": 1}))]), "do not follow the schema"),
         (calls(&[("a", json!("{\"city"))]), "do not follow the schema"),
@@ -130,7 +130,7 @@ async fn an_answer_that_ignores_the_result_fails() {
     let ignorant = report(|answers| answers[2] = counted(script::text("I cannot know."))).await;
     failed(&ignorant, Scenario::RoundTrip, "does not use the result");
     let again = report(|answers| answers[2] = calls(&[("z", json!({"city": "Oslo"}))])).await;
-    failed(&again, Scenario::RoundTrip, "ended with ToolUse");
+    failed(&again, Scenario::RoundTrip, "ended with a call");
 }
 
 #[tokio::test]

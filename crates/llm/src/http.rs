@@ -183,7 +183,9 @@ impl Endpoint {
             Some((tape, dialect)) => self.send_past(tape, *dialect, url, body, &clock).await?,
         };
         let response = self.check_status(response, &clock).await?;
-        let response = self.check_content(response, &clock).await?;
+        let response = self.check_content(response, &clock).await;
+        // Whatever is told of an answer, its server may have put the key there.
+        let response = response.map_err(|error| error.without_key(self.key.as_ref()))?;
         let content_type = content_type(&response).map(str::to_owned);
         let bytes = response.bytes_stream();
         Ok(Answer::new(bytes, decoder, clock, content_type, self.key.clone()).boxed())
@@ -259,8 +261,7 @@ impl Endpoint {
         if !fault::is_event_stream(content_type(&response)) {
             let content_type = content_type(&response).map(str::to_owned);
             let body = read_start(response, clock).await;
-            let error = fault::not_an_event_stream(content_type.as_deref(), &body);
-            return Err(error.without_key(self.key.as_ref()));
+            return Err(fault::not_an_event_stream(content_type.as_deref(), &body));
         }
         let encoding = response.headers().get(CONTENT_ENCODING);
         match encoding.and_then(|value| value.to_str().ok()) {

@@ -203,6 +203,21 @@ async fn a_compressed_answer_says_so() {
 }
 
 #[tokio::test]
+async fn a_key_that_comes_back_in_a_header_is_not_told() {
+    for header in ["content-type: text/html; of=", "content-encoding: "] {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{header}{KEY}\r\ncontent-length: 0\r\n\r\n"
+        );
+        let head = match header.starts_with("content-type") {
+            true => head.replace("content-type: text/event-stream\r\n", ""),
+            false => head,
+        };
+        let message = error(&[Step::Raw(&head)]).await.to_string();
+        assert!(message.contains("[key removed]") && !message.contains(KEY), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn the_key_does_not_follow_a_redirect() {
     let other = Server::start(&[]).await;
     let head = format!(

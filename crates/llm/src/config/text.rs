@@ -388,3 +388,6 @@ fn to_json(value: &DeValue<'_>) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,257 +1,29 @@
 //! The step loop over a scripted provider: what is asked, what runs, what is told, how it ends.
 
+mod setup;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::channel::{EventReceiver, channel};
-use agent::event::{Accounting, AgentEvent, TurnOutcome, TurnSummary};
-use agent::permissions::{PermissionMode, Policy};
+use agent::channel::channel;
+use agent::event::{Accounting, AgentEvent, TurnOutcome};
+use agent::permissions::PermissionMode;
 use agent::registry::ToolRegistry;
-use agent::tools::calculator::Calculator;
 use agent::{
-    Agent, AgentConfig, AgentError, AgentParts, AllowAll, ApprovalDecision, ApprovalRequest,
-    Approver, DenyAll, Effects, ModelRef, OnCancel, PathSet, ScriptedApprover, Tool, ToolContext,
-    ToolError, ToolOutput,
+    AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll, Effects, ModelRef, OnCancel,
+    ScriptedApprover, Tool, ToolContext, ToolError, ToolOutput,
 };
 use async_trait::async_trait;
 use llm::models::Price;
-use llm::testing::{Answer, ScriptedProvider, script};
-use llm::{
-    ContentBlock, FinishReason, LlmError, Message, Phase, Retry, RetryPolicy, StreamEvent, Tail,
-    Usage, validate_transcript,
-};
+use llm::testing::{Answer, script};
+use llm::{ContentBlock, FinishReason, LlmError, Phase, Retry, RetryPolicy, StreamEvent, Usage};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio_util::sync::CancellationToken;
 
-/// What a test tool does when it is called.
-#[derive(Clone)]
-enum Act {
-    /// Returns the text.
-    Say(&'static str),
-    /// Announces itself and waits until it is cancelled.
-    WaitForCancel(Arc<Notify>),
-    /// Announces itself and never returns, cancelled or not.
-    Hang(Arc<Notify>),
-    /// Waits until as many calls as the barrier counts are running.
-    Meet(Arc<Barrier>),
-    /// Sets the flag.
-    Set(Arc<AtomicBool>),
-    /// Reports the flag.
-    Get(Arc<AtomicBool>),
-    /// Panics.
-    Panic,
-}
-
-struct Probe {
-    name: &'static str,
-    effects: Effects,
-    act: Act,
-    calls: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl Tool for Probe {
-    fn name(&self) -> &str {
-        self.name
-    }
-    fn description(&self) -> &str {
-        "a tool for tests"
-    }
-    fn input_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-    fn effects(&self, _args: &Value) -> Effects {
-        self.effects.clone()
-    }
-    fn on_cancel(&self) -> OnCancel {
-        OnCancel::MayBePartial
-    }
-    fn permission_subject(&self, args: &Value) -> Option<String> {
-        Some(args.to_string())
-    }
-    async fn call(&self, _args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        match &self.act {
-            Act::Say(text) => Ok(ToolOutput::from((*text).to_owned())),
-            Act::WaitForCancel(started) => {
-                started.notify_one();
-                ctx.cancel.cancelled().await;
-                Err(ToolError::Cancelled("stopped halfway".into()))
-            }
-            Act::Hang(started) => {
-                started.notify_one();
-                pending().await
-            }
-            Act::Meet(barrier) => {
-                barrier.wait().await;
-                Ok(ToolOutput::from("met".to_owned()))
-            }
-            Act::Set(flag) => {
-                flag.store(true, Ordering::SeqCst);
-                Ok(ToolOutput::from("set".to_owned()))
-            }
-            Act::Get(flag) => Ok(ToolOutput::from(flag.load(Ordering::SeqCst).to_string())),
-            Act::Panic => panic!("a fault in the tool"),
-        }
-    }
-}
-
-fn reads(name: &'static str, act: Act) -> Probe {
-    Probe { name, effects: Effects::reads(PathSet::Workspace), act, calls: Arc::default() }
-}
-
-fn writes(name: &'static str, act: Act) -> Probe {
-    Probe { name, effects: Effects::writes(PathSet::Workspace), act, calls: Arc::default() }
-}
-
-/// An agent over a script, with everything a test may want to change or look at.
-struct Bench {
-    agent: Agent,
-    provider: Arc<ScriptedProvider>,
-    events: EventReceiver,
-}
-
-struct Setup {
-    script: Vec<Answer>,
-    tools: Vec<Probe>,
-    mode: PermissionMode,
-    approver: Arc<dyn Approver>,
-    max_steps: u32,
-    max_wall_time: Option<Duration>,
-    price: Option<Price>,
-}
-
-impl Setup {
-    fn new(script: Vec<Vec<llm::StreamEvent>>) -> Self {
-        Self::playing(script.into_iter().map(Answer::Events).collect())
-    }
-
-    fn playing(script: Vec<Answer>) -> Self {
-        Self {
-            script,
-            tools: Vec::new(),
-            mode: PermissionMode::Bypass,
-            approver: Arc::new(DenyAll),
-            max_steps: 100,
-            max_wall_time: None,
-            price: None,
-        }
-    }
-
-    fn tool(mut self, tool: Probe) -> Self {
-        self.tools.push(tool);
-        self
-    }
-
-    fn asking(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.mode = PermissionMode::Default;
-        self.approver = approver;
-        self
-    }
-
-    fn priced(mut self, price: Option<Price>) -> Self {
-        self.price = price;
-        self
-    }
-
-    fn build(self) -> Bench {
-        self.with_tools(Vec::new())
-    }
-
-    fn with(self, tool: Arc<dyn Tool>) -> Bench {
-        self.with_tools(vec![tool])
-    }
-
-    fn with_tools(self, more: Vec<Arc<dyn Tool>>) -> Bench {
-        let provider = Arc::new(ScriptedProvider::playing(self.script));
-        let (sender, events) = channel();
-        let mut tools = ToolRegistry::default();
-        tools.register(Arc::new(Calculator)).expect("names are distinct");
-        for tool in self.tools {
-            tools.register(Arc::new(tool)).expect("names are distinct");
-        }
-        for tool in more {
-            tools.register(tool).expect("names are distinct");
-        }
-        let agent = Agent::new(AgentParts {
-            provider: Arc::clone(&provider) as _,
-            model: ModelRef {
-                label: "test:m".into(),
-                id: "m".into(),
-                price: self.price,
-                ..ModelRef::default()
-            },
-            tools,
-            policy: Policy::new(self.mode),
-            approver: self.approver,
-            events: sender,
-            cwd: "/".into(),
-            session_id: "s".into(),
-            config: AgentConfig {
-                max_steps: self.max_steps,
-                max_wall_time: self.max_wall_time,
-                system: Some("be brief".into()),
-            },
-        });
-        Bench { agent, provider, events }
-    }
-}
-
-impl Bench {
-    async fn run(&mut self, prompt: &str) -> Result<TurnOutcome, AgentError> {
-        self.run_with(prompt, CancellationToken::new()).await
-    }
-
-    async fn run_with(
-        &mut self,
-        prompt: &str,
-        cancel: CancellationToken,
-    ) -> Result<TurnOutcome, AgentError> {
-        let outcome = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
-        assert_eq!(validate_transcript(self.agent.transcript(), Tail::Settled), Ok(()));
-        outcome
-    }
-
-    /// Ends the agent and returns everything it reported.
-    async fn reported(mut self) -> Vec<AgentEvent> {
-        drop(self.agent);
-        let mut all = Vec::new();
-        while let Some(event) = self.events.recv().await {
-            all.push(event);
-        }
-        all
-    }
-}
-
-fn add(id: &str) -> Vec<llm::StreamEvent> {
-    script::tool_call(id, "calculator", json!({"a": 2, "b": 2, "op": "add"}))
-}
-
-fn results(message: &Message) -> Vec<(&str, &str, bool)> {
-    message
-        .content()
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::ToolResult { call_id, content, is_error, .. } => {
-                Some((call_id.as_str(), content.as_str(), *is_error))
-            }
-            _ => None,
-        })
-        .collect()
-}
-
-fn finished(events: &[AgentEvent]) -> Vec<&TurnSummary> {
-    events
-        .iter()
-        .filter_map(|event| match event {
-            AgentEvent::TurnFinished(summary) => Some(summary),
-            _ => None,
-        })
-        .collect()
-}
+use setup::{Act, Bench, Probe, Setup, add, finished, reads, results, writes};
 
 #[tokio::test]
 async fn a_call_is_run_and_its_result_goes_back_to_the_model() {

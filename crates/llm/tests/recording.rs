@@ -270,23 +270,23 @@ async fn a_run_in_another_folder_and_session_is_the_same_run() {
         request.system = Some(format!("Workspace: {cwd}\nSession: {session}\n"));
         request
     };
-    let text = stream_of(Dialect::OpenaiChat, "text").replace("pong", "look in /work/one/src");
+    let text = stream_of(Dialect::OpenaiChat, "text").replace("pong", "look in /srv/one/src");
     let server = mock::server("/chat/completions", mock::stream(&text)).await;
     let file = File::default();
     let Tape::Record(recorder) = file.tape() else { unreachable!("it records") };
     let header = Header {
-        cwd: Some("/work/one".into()),
+        cwd: Some("/srv/one".into()),
         session_id: Some("s-1".into()),
         ..Header::default()
     };
     recorder.begin(header).unwrap();
     let live = provider(Dialect::OpenaiChat, &server.uri(), Tape::Record(recorder));
-    mock::ask(&*live, &about("/work/one", "s-1")).await.unwrap();
+    mock::ask(&*live, &about("/srv/one", "s-1")).await.unwrap();
 
-    let moved = replay(file.player().moved_to("/tmp/copy", "s-2"));
+    let moved = replay(file.player().moved_to("/opt/copy", "s-2"));
     let offline = offline(Dialect::OpenaiChat, moved);
-    let answer = mock::ask(&*offline, &about("/tmp/copy", "s-2")).await.unwrap();
-    assert_eq!(answer.commit().unwrap().text(), "look in /tmp/copy/src");
+    let answer = mock::ask(&*offline, &about("/opt/copy", "s-2")).await.unwrap();
+    assert_eq!(answer.commit().unwrap().text(), "look in /opt/copy/src");
 }
 
 #[tokio::test]

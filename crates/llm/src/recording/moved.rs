@@ -22,7 +22,7 @@ impl Moved {
             .then(|| Self { from: escaped(from), to: escaped(to) })
     }
 
-    /// The bytes with the name replaced wherever it stands alone: `/work/app` is not in `/work/apple`.
+    /// The bytes with the name replaced wherever it stands alone: `/srv/app` is not in `/srv/apple`.
     pub(super) fn apply<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut out = Vec::new();
         let mut done = 0;
@@ -65,18 +65,18 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, want: &str) {
-        let moved = Moved::new("/work/app", "/tmp/copy").unwrap();
+        let moved = Moved::new("/srv/app", "/opt/copy").unwrap();
         let got = moved.apply(text.as_bytes());
         assert_eq!(std::str::from_utf8(&got).unwrap(), want);
     }
 
     #[test]
     fn a_name_is_replaced_where_it_stands_alone() {
-        check(r#"in /work/app\nand /work/app/src"#, r#"in /tmp/copy\nand /tmp/copy/src"#);
-        check("/work/app", "/tmp/copy");
-        check(r#"out:\n/work/app\n/home/work/app"#, r#"out:\n/tmp/copy\n/home/work/app"#);
-        check("/work/apple /work/app2 /work/app.d", "/work/apple /work/app2 /work/app.d");
-        check("/home/work/app", "/home/work/app");
+        check(r#"in /srv/app\nand /srv/app/src"#, r#"in /opt/copy\nand /opt/copy/src"#);
+        check("/srv/app", "/opt/copy");
+        check(r#"out:\n/srv/app\n/home/srv/app"#, r#"out:\n/opt/copy\n/home/srv/app"#);
+        check("/srv/apple /srv/app2 /srv/app.d", "/srv/apple /srv/app2 /srv/app.d");
+        check("/home/srv/app", "/home/srv/app");
         check("nothing", "nothing");
     }
 

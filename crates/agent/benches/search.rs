@@ -97,6 +97,7 @@ fn search(criterion: &mut Criterion) {
         cancel: CancellationToken::new(),
         session_id: String::new(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     for Search { name, tool, args, ripgrep: options } in searches() {
         let tool: &Arc<dyn Tool> = tools.iter().find(|known| known.name() == tool).unwrap();

@@ -20,6 +20,7 @@ fn context() -> ToolContext {
         cancel: CancellationToken::new(),
         session_id: "bench".into(),
         output: None,
+        grants: agent::tool::Grants::default(),
     }
 }
 

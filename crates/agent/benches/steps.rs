@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use agent::channel::{EventReceiver, channel};
-use agent::permissions::{PermissionMode, Policy};
+use agent::permissions::{ByName, PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
 use agent::{Agent, AgentConfig, AgentParts, DenyAll, ModelRef};
@@ -32,7 +32,8 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
         provider: Arc::new(provider),
         model: ModelRef { label: "bench:m".into(), id: "m".into(), ..ModelRef::default() },
         tools,
-        policy: Policy::new(PermissionMode::Default),
+        policy: Policy::of_mode(PermissionMode::Default),
+        programs: Arc::new(ByName),
         approver: Arc::new(DenyAll),
         events,
         cwd: "/".into(),

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approval::Approver;
 use crate::channel::EventSender;
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
-use crate::permissions::Policy;
+use crate::permissions::{Policy, Programs};
 use crate::registry::ToolRegistry;
 use crate::session::{AddUserError, Session};
 use crate::turn::{Input, Next, Turn};
@@ -62,6 +62,8 @@ pub struct AgentParts {
     pub tools: ToolRegistry,
     /// What runs without asking.
     pub policy: Policy,
+    /// What the name of a program means on this machine.
+    pub programs: Arc<dyn Programs>,
     /// Who is asked.
     pub approver: Arc<dyn Approver>,
     /// Who watches.
@@ -81,6 +83,7 @@ pub struct Agent {
     model: ModelRef,
     tools: ToolRegistry,
     policy: Policy,
+    programs: Arc<dyn Programs>,
     approver: Arc<dyn Approver>,
     events: EventSender,
     cwd: PathBuf,
@@ -134,6 +137,7 @@ impl Agent {
             model: parts.model,
             tools: parts.tools,
             policy: parts.policy,
+            programs: parts.programs,
             approver: parts.approver,
             events: parts.events,
             cwd: parts.cwd,

@@ -27,5 +27,6 @@ pub use event::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
 pub use permissions::{Decision, PermissionMode, Policy};
 pub use registry::ToolRegistry;
 pub use tool::{
-    Effects, OnCancel, PathSet, ReplaySafety, Tool, ToolContext, ToolError, ToolOutput, TypedTool,
+    Effects, Grants, OnCancel, PathSet, ReplaySafety, Tool, ToolContext, ToolError, ToolOutput,
+    TypedTool,
 };

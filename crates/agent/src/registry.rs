@@ -233,6 +233,7 @@ mod tests {
             cancel: CancellationToken::new(),
             session_id: "s".into(),
             output: None,
+            grants: crate::tool::Grants::default(),
         };
         let dispatched = registry().dispatch("c1", name, &args, &ctx).await;
         match dispatched.result {

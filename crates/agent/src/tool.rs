@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -240,6 +241,18 @@ impl Effects {
         }
     }
 
+    /// What two calls may touch together: what a call does that carries out others.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            reads: self.reads.union(other.reads),
+            writes: self.writes.union(other.writes),
+            network: self.network || other.network,
+            subprocess: self.subprocess || other.subprocess,
+            unknown: self.unknown || other.unknown,
+        }
+    }
+
     /// Whether the call leaves everything as it was; such calls may run side by side.
     pub fn is_read_only(&self) -> bool {
         self.writes == PathSet::None && !self.network && !self.subprocess && !self.unknown
@@ -258,6 +271,22 @@ pub enum PathSet {
     Workspace,
     /// Any file.
     Anywhere,
+}
+
+impl PathSet {
+    /// The smallest set there is a name for that holds both. Named paths may lie anywhere.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, set) | (set, Self::None) => set,
+            (Self::Paths(mut paths), Self::Paths(more)) => {
+                paths.extend(more);
+                Self::Paths(paths)
+            }
+            (Self::Workspace, Self::Workspace) => Self::Workspace,
+            _ => Self::Anywhere,
+        }
+    }
 }
 
 /// What a cancelled call leaves behind.
@@ -295,12 +324,37 @@ pub struct ToolContext {
     pub session_id: String,
     /// Live output for a person.
     pub output: Option<Arc<dyn OutputSink>>,
+    /// What a person opened for this one call, beyond what is open to every call.
+    pub grants: Grants,
+}
+
+/// What a person's word opens for one call. Nothing by default; no rule and no mode adds to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// Whether the command may connect to anywhere although the sandbox has no network.
+    pub network: bool,
+    /// Paths outside the roots, exactly as they are named here.
+    pub paths: Vec<GrantedPath>,
+}
+
+/// One path that a person opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantedPath {
+    /// The path, absolute and without `.` and `..`.
+    pub path: PathBuf,
+    /// Whether it may be written too.
+    pub write: bool,
+}
+
+impl Grants {
+    /// Whether nothing is opened.
+    pub fn is_empty(&self) -> bool {
+        !self.network && self.paths.is_empty()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Deserialize, JsonSchema)]

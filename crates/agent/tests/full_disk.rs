@@ -49,6 +49,7 @@ fn run_into_the_limit(folder: &Path) {
         cancel: CancellationToken::new(),
         session_id: String::new(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     let call = |name: &str, args| {
         let tool = tools.iter().find(|tool| tool.name() == name).unwrap();

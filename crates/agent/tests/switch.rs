@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::channel::channel;
-use agent::permissions::{PermissionMode, Policy};
+use agent::permissions::{ByName, PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
 use agent::{Agent, AgentConfig, AgentParts, DenyAll, ModelRef, TurnOutcome};
@@ -51,7 +51,8 @@ async fn interrupted() -> Agent {
         provider: server(vec![thoughtful_call("a")], true),
         model: model("old"),
         tools,
-        policy: Policy::new(PermissionMode::Bypass),
+        policy: Policy::of_mode(PermissionMode::Bypass),
+        programs: Arc::new(ByName),
         approver: Arc::new(DenyAll),
         events,
         cwd: "/".into(),

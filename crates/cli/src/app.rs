@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
+use agent::permissions::{ByName, PolicyParts};
 use agent::registry::ToolRegistry;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
@@ -297,6 +298,7 @@ impl Work {
             model,
             tools: builtin_tools(cwd, &self.env.own_dirs)?,
             policy: policy(configuration),
+            programs: Arc::new(ByName),
             approver,
             events,
             cwd: cwd.to_owned(),
@@ -361,13 +363,11 @@ fn policy(configuration: &Configuration) -> Policy {
         Some(Mode::AcceptEdits) => PermissionMode::AcceptEdits,
         Some(Mode::Plan) => PermissionMode::Plan,
         Some(Mode::Bypass) => PermissionMode::Bypass,
-        // What `auto` would let run without asking needs a sandbox first.
-        Some(Mode::Default | Mode::Auto) | None => PermissionMode::Default,
+        Some(Mode::Auto) => PermissionMode::Auto,
+        Some(Mode::Default) | None => PermissionMode::Default,
     };
-    match &configuration.doubt {
-        Some(why) => Policy::in_doubt(mode, why),
-        None => Policy::new(mode),
-    }
+    let doubt = configuration.doubt.clone();
+    Policy::new(PolicyParts { mode, doubt, ..PolicyParts::default() })
 }
 
 /// The tools on offer for work in `cwd`; `own`, anvil's own folders, are out of their reach.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
+use agent::permissions::ByName;
 use agent::process::{self, Keep, Spec, Status};
 use agent::secrets::child_env;
 use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
@@ -126,7 +127,8 @@ async fn turn(
         },
         tools: app::builtin_tools(cwd, &[])?,
         // The folder is thrown away, so nothing in it needs a person's word.
-        policy: Policy::new(PermissionMode::Bypass),
+        policy: Policy::of_mode(PermissionMode::Bypass),
+        programs: Arc::new(ByName),
         approver: Arc::new(AllowAll),
         events: events.clone(),
         cwd: cwd.to_owned(),

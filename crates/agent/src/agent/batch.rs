@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{Agent, Run};
 use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
 use crate::event::AgentEvent;
-use crate::permissions::Decision;
+use crate::permissions::{Decision, exact_rule};
 use crate::registry::Dispatched;
-use crate::tool::{Effects, OutputSink, ToolContext};
+use crate::tool::{Effects, Grants, OutputSink, Tool, ToolContext};
 use crate::turn::{Input, Next};
 
 /// Most calls that run at once. A search keeps a few cores and some megabytes busy; an answer may
@@ -69,7 +69,7 @@ impl Agent {
         for call in calls {
             self.announce(call, run).await;
             let dispatched = match self.permit(call, run).await {
-                Ok(()) => self.dispatch(call, run).await,
+                Ok(grants) => self.dispatch(call, grants, run).await,
                 Err(refusal) => refused(call, refusal),
             };
             results.push(self.close(call, dispatched, run).await);
@@ -79,31 +79,35 @@ impl Agent {
 
     fn is_read_only(&self, call: &Call) -> bool {
         self.tools.get(&call.name).is_some_and(|tool| {
-            tool.effects(&call.args).is_read_only()
-                && self.policy.decide(tool.as_ref(), &call.args) == Decision::Allow
+            tool.effects(&call.args).is_read_only() && self.decide(tool.as_ref(), call).is_allowed()
         })
     }
 
-    /// Lets the call through, or says why not.
-    async fn permit(&mut self, call: &Call, run: &Run) -> Result<(), String> {
+    fn decide(&self, tool: &dyn Tool, call: &Call) -> Decision {
+        self.policy.decide(tool, &call.args, &*self.programs)
+    }
+
+    /// Lets the call through with what is opened for it, or says why not.
+    async fn permit(&mut self, call: &Call, run: &Run) -> Result<Grants, String> {
         if run.cancel.is_cancelled() {
             return Err(CANCELLED.to_owned());
         }
         // A tool that does not exist has no effects; dispatch tells the model which ones do.
         let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else {
-            return Ok(());
+            return Ok(Grants::default());
         };
-        let reason = match self.policy.decide(tool.as_ref(), &call.args) {
-            Decision::Allow => return Ok(()),
-            Decision::Deny { reason } => return Err(format!("Not run: {reason}")),
-            Decision::Ask { reason } => reason,
+        let (because, grants) = match self.decide(tool.as_ref(), call) {
+            Decision::Allow { .. } => return Ok(Grants::default()),
+            Decision::Deny { because } => return Err(format!("Not run: {}", because.why)),
+            Decision::Ask { because, grants } => (because, grants),
         };
-        let preview = tool.preview(&call.args, &self.context(call, run)).await;
+        let context = self.context(call, Grants::default(), run);
+        let preview = tool.preview(&call.args, &context).await;
         let request = ApprovalRequest {
             call_id: call.id.clone(),
             tool: call.name.clone(),
             args: call.args.clone(),
-            reason,
+            reason: because.why,
             preview,
         };
         let answer = tokio::select! {
@@ -114,10 +118,10 @@ impl Agent {
         match answer {
             // Whoever cancels while being asked has not agreed.
             _ if run.cancel.is_cancelled() => Err(CANCELLED.to_owned()),
-            ApprovalDecision::Allow => Ok(()),
+            ApprovalDecision::Allow => Ok(grants),
             ApprovalDecision::AllowForSession => {
-                self.policy.allow_for_session(tool.as_ref(), &call.args);
-                Ok(())
+                self.policy.allow_for_session(&exact_rule(tool.as_ref(), &call.args));
+                Ok(grants)
             }
             ApprovalDecision::Deny { feedback } => Err(denial(feedback.as_deref())),
             ApprovalDecision::Unattended => Err(unattended(&tool.effects(&call.args))),
@@ -128,21 +132,22 @@ impl Agent {
         if run.cancel.is_cancelled() {
             return refused(call, CANCELLED.to_owned());
         }
-        self.dispatch(call, run).await
+        self.dispatch(call, Grants::default(), run).await
     }
 
-    async fn dispatch(&self, call: &Call, run: &Run) -> Dispatched {
-        let ctx = self.context(call, run);
+    async fn dispatch(&self, call: &Call, grants: Grants, run: &Run) -> Dispatched {
+        let ctx = self.context(call, grants, run);
         self.tools.dispatch(&call.id, &call.name, &call.args, &ctx).await
     }
 
-    fn context(&self, call: &Call, run: &Run) -> ToolContext {
+    fn context(&self, call: &Call, grants: Grants, run: &Run) -> ToolContext {
         let output = self.events.live_output(&call.id);
         ToolContext {
             cwd: self.cwd.clone(),
             cancel: run.cancel.clone(),
             session_id: self.session_id.clone(),
             output: Some(Arc::new(output) as Arc<dyn OutputSink>),
+            grants,
         }
     }
 

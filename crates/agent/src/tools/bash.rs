@@ -194,6 +194,7 @@ mod tests {
             cancel: tokio_util::sync::CancellationToken::new(),
             session_id: "session".into(),
             output: None,
+            grants: crate::tool::Grants::default(),
         }
     }
 

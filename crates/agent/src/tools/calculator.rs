@@ -94,6 +94,7 @@ mod tests {
             cancel: CancellationToken::new(),
             session_id: String::new(),
             output: None,
+            grants: crate::tool::Grants::default(),
         };
         Tool::call(&Calculator, args, &ctx).await.map(|output| output.text)
     }

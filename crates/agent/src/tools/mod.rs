@@ -115,6 +115,7 @@ mod tests {
             cancel: CancellationToken::new(),
             session_id: String::new(),
             output: None,
+            grants: crate::tool::Grants::default(),
         };
         for tool in tools() {
             let mut args = sample(&*tool);

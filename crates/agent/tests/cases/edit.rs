@@ -108,6 +108,7 @@ fn edit(root: &Path, path: &str, edits: &[Edit]) -> Result<Result<String, ToolEr
         cancel: tokio_util::sync::CancellationToken::new(),
         session_id: String::new(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     runtime.block_on(async {
         let read = ReadFile(files.clone());

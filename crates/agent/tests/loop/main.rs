@@ -502,6 +502,7 @@ async fn dropping_a_dispatch_asks_the_tool_to_stop_and_lets_it_clean_up() {
         cancel: CancellationToken::new(),
         session_id: "s".into(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     let args = json!({});
     tokio::select! {

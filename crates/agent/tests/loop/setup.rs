@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::channel::{EventReceiver, channel};
 use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
-use agent::permissions::{PermissionMode, Policy};
+use agent::permissions::{ByName, PermissionMode, Policy};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
 use agent::{
@@ -181,7 +181,8 @@ impl Setup {
                 ..ModelRef::default()
             },
             tools,
-            policy: Policy::new(self.mode),
+            policy: Policy::of_mode(self.mode),
+            programs: Arc::new(ByName),
             approver: self.approver,
             events: sender,
             cwd: "/".into(),

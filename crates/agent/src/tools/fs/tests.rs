@@ -27,6 +27,7 @@ impl Scratch {
             cancel: CancellationToken::new(),
             session_id: String::new(),
             output: None,
+            grants: crate::tool::Grants::default(),
         };
         Self { _dir: dir, root, files: Files::new(Arc::new(access)), ctx }
     }

@@ -37,6 +37,7 @@ impl Scratch {
             cancel: CancellationToken::new(),
             session_id: String::new(),
             output: None,
+            grants: crate::tool::Grants::default(),
         };
         Self { _dir: dir, root, access, ctx }
     }

@@ -152,6 +152,7 @@ fn call(command: &str, timeout: Option<u64>, cancel_after: Option<u64>, workspac
         cancel: CancellationToken::new(),
         session_id: "cases".into(),
         output: Some(screen.clone()),
+        grants: agent::tool::Grants::default(),
     };
     let mut args = json!({ "command": command });
     if let Some(timeout) = timeout {

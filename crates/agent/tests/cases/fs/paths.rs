@@ -125,6 +125,7 @@ fn act(access: FileAccess, cwd: &Path, op: Op, path: &str) -> Result<String, Str
         cancel: tokio_util::sync::CancellationToken::new(),
         session_id: String::new(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     let call = |name: &str, args: Value| {
         let tool = tools.iter().find(|tool| tool.name() == name).unwrap();

@@ -165,6 +165,7 @@ fn call(root: &Path, call: &Call) -> Result<Seen, String> {
         cancel: tokio_util::sync::CancellationToken::new(),
         session_id: String::new(),
         output: None,
+        grants: agent::tool::Grants::default(),
     };
     let writes = ["write_file", "edit_file"].contains(&call.tool.as_str());
     if writes && call.fresh {

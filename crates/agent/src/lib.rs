@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod approval;
 pub mod channel;
+pub mod context;
 pub mod event;
 pub mod permissions;
 pub mod process;

@@ -1,6 +1,7 @@
 //! The composition root: environment and arguments become a model, tools, an approver and an agent.
 
 pub(crate) mod config;
+mod instructions;
 mod lookup;
 mod models;
 mod plan;
@@ -288,8 +289,13 @@ impl Work {
         approver: Arc<dyn Approver>,
         events: EventSender,
     ) -> Result<Agent, StartError> {
+        let instructions = instructions::gather(&configuration.inputs.places, cwd)?;
+        for notice in &instructions.notices {
+            complain(&format!("anvil: {notice}\n"));
+        }
         let system = system::text(
             self.args.system_file.as_deref(),
+            &instructions::told(&instructions),
             self.args.append_system_prompt.as_deref(),
             cwd,
         )?;

@@ -214,10 +214,20 @@ fn repository_root(cwd: &Path) -> PathBuf {
 /// The user's file; it need not be there.
 fn read_own(path: Option<&Path>) -> Result<Option<Parsed>, Fault> {
     let Some(path) = path else { return Ok(None) };
+    let name = path.display().to_string();
+    match read_if_there(path) {
+        Ok(Some(text)) => config::parse(&name, &text).map(Some),
+        Ok(None) => Ok(None),
+        Err(error) => Err(Fault::unreadable(&name, error)),
+    }
+}
+
+/// A text file of the user's that need not be there.
+pub(super) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
     match open(path) {
-        Ok(file) => read_and_parse(&path.display().to_string(), file).map(Some),
+        Ok(file) => read(file).map(Some),
         Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(Fault::unreadable(&path.display().to_string(), error)),
+        Err(error) => Err(error),
     }
 }
 

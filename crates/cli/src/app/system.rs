@@ -1,4 +1,4 @@
-//! The system prompt: a base, what never changes about the machine, and what the user adds.
+//! The system prompt: a base, instructions from files, the machine's facts, what the user adds.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ const BASE: &str = include_str!("../../assets/base.md");
 /// When `file` cannot be read as text.
 pub(super) fn text(
     file: Option<&Path>,
+    instructions: &str,
     append: Option<&str>,
     cwd: &Path,
 ) -> Result<String, StartError> {
@@ -22,9 +23,9 @@ pub(super) fn text(
             StartError::Config(format!("--system-file {}: {error}", file.display()))
         })?,
     };
-    let mut text = base.trim_end().to_owned();
+    let mut text = format!("{}\n{instructions}", base.trim_end());
     text.push_str(&format!(
-        "\n\nWorkspace: {}\nPlatform: {} {}\n",
+        "\nWorkspace: {}\nPlatform: {} {}\n",
         cwd.display(),
         std::env::consts::OS,
         std::env::consts::ARCH
@@ -44,7 +45,7 @@ mod tests {
     #[test]
     fn the_base_is_small_and_the_same_inputs_give_the_same_text() {
         assert!(BASE.len() < 2048 && BASE.lines().count() < 60);
-        let make = || text(None, Some("Answer in verse."), Path::new("/w")).unwrap();
+        let make = || text(None, "", Some("Answer in verse."), Path::new("/w")).unwrap();
         assert_eq!(make(), make());
         assert!(make().starts_with(BASE.trim_end()));
         assert!(make().ends_with("\nAnswer in verse.\n"), "{}", make());
@@ -55,8 +56,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("system.md");
         fs::write(&file, "Be a poet.\n").unwrap();
-        assert!(text(Some(&file), None, Path::new("/w")).unwrap().starts_with("Be a poet.\n\n"));
-        let missing = text(Some(&dir.path().join("nope.md")), None, Path::new("/w"));
+        assert!(
+            text(Some(&file), "", None, Path::new("/w")).unwrap().starts_with("Be a poet.\n\n")
+        );
+        let missing = text(Some(&dir.path().join("nope.md")), "", None, Path::new("/w"));
         assert!(missing.unwrap_err().to_string().contains("nope.md"));
     }
 }

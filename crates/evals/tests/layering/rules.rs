@@ -231,6 +231,11 @@ pub(crate) const RULES: &[Rule] = &[
                 what: "gemini interactions",
                 why: "a person reads which protocol answered instead",
             },
+            Exception {
+                file: "agent/src/context/instructions.rs",
+                what: "claude.md",
+                why: "many repositories keep their instructions in a file of that name",
+            },
         ],
     },
 ];

@@ -9,6 +9,7 @@ pub mod approval;
 pub mod channel;
 pub mod context;
 pub mod event;
+pub mod git;
 pub mod permissions;
 pub mod process;
 pub mod registry;

@@ -98,6 +98,7 @@ fn search(criterion: &mut Criterion) {
         session_id: String::new(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     for Search { name, tool, args, ripgrep: options } in searches() {
         let tool: &Arc<dyn Tool> = tools.iter().find(|known| known.name() == tool).unwrap();

@@ -21,6 +21,7 @@ fn context() -> ToolContext {
         session_id: "bench".into(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     }
 }
 

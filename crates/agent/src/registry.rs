@@ -1,13 +1,14 @@
 //! The tools on offer: names, specs, and a dispatch that always yields a result.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use llm::{ContentBlock, ToolSpec};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::tool::{OnCancel, Tool, ToolContext, ToolError, ToolOutput};
+use crate::secrets::{RedactStream, Redactor};
+use crate::tool::{OnCancel, OutputSink, Tool, ToolContext, ToolError, ToolOutput};
 use crate::truncate;
 
 /// Most characters of one result that reach the model.
@@ -23,6 +24,7 @@ const CLEANUP_GRACE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub struct ToolRegistry {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    redactor: Arc<Redactor>,
 }
 
 /// A tool that cannot be offered.
@@ -46,6 +48,18 @@ pub struct Dispatched {
 }
 
 impl ToolRegistry {
+    /// The same tools, whose results, errors, previews and live output hold none of the secrets that
+    /// `redactor` knows.
+    #[must_use]
+    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+        Self { redactor, ..self }
+    }
+
+    /// What takes secrets out of all that the tools give.
+    pub fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
+    }
+
     /// Adds a tool after those already there.
     ///
     /// # Errors
@@ -93,16 +107,42 @@ impl ToolRegistry {
         let outcome = match self.get(name) {
             None => Err(ToolError::Failed(self.unknown_tool(name))),
             Some(_) if !args.is_object() => Err(ToolError::InvalidArgs(not_an_object(args))),
-            Some(tool) => run_owned(Arc::clone(tool), args.clone(), ctx).await,
+            Some(tool) => {
+                let (ctx, live) = self.guarded(ctx);
+                let outcome = run_owned(Arc::clone(tool), args.clone(), &ctx).await;
+                if let Some(live) = live {
+                    live.flush();
+                }
+                outcome
+            }
         };
-        Self::to_result(call_id, outcome)
+        self.to_result(call_id, outcome)
     }
 
-    fn to_result(call_id: &str, outcome: Result<ToolOutput, ToolError>) -> Dispatched {
+    /// What a person should see before approving a call, without secrets and bounded.
+    pub async fn preview(&self, name: &str, args: &Value, ctx: &ToolContext) -> Option<String> {
+        let (ctx, _) = self.guarded(ctx);
+        let preview = self.get(name)?.preview(args, &ctx).await?;
+        let preview = self.redactor.redact_owned(preview);
+        Some(truncate::middle(&preview, MAX_PREVIEW_CHARS).into_owned())
+    }
+
+    /// The context as a tool gets it: whatever it prints goes past the redactor.
+    fn guarded(&self, ctx: &ToolContext) -> (ToolContext, Option<Arc<RedactedOutput>>) {
+        let redacted = |sink| Arc::new(RedactedOutput::new(&self.redactor, sink));
+        let live = ctx.output.clone().map(redacted);
+        let output = live.clone().map(|live| live as Arc<dyn OutputSink>);
+        (ToolContext { redactor: Arc::clone(&self.redactor), output, ..ctx.clone() }, live)
+    }
+
+    fn to_result(&self, call_id: &str, outcome: Result<ToolOutput, ToolError>) -> Dispatched {
         let is_error = outcome.is_err();
         let output = outcome.unwrap_or_else(|error| ToolOutput::from(error.to_string()));
-        let content = truncate::middle(&output.text, MAX_OUTPUT_CHARS).into_owned();
-        let shown = output.display.as_deref().unwrap_or(&content);
+        // Before anything is cut, because half a secret is not recognised any more.
+        let text = self.redactor.redact_owned(output.text);
+        let content = truncate::middle(&text, MAX_OUTPUT_CHARS).into_owned();
+        let display = output.display.map(|display| self.redactor.redact_owned(display));
+        let shown = display.as_deref().unwrap_or(&content);
         let preview = truncate::middle(shown, MAX_PREVIEW_CHARS).into_owned();
         let result = ContentBlock::ToolResult {
             call_id: call_id.to_owned(),
@@ -116,6 +156,38 @@ impl ToolRegistry {
     fn unknown_tool(&self, name: &str) -> String {
         let names: Vec<&str> = self.names().collect();
         format!("Unknown tool '{name}'. Available tools: {}", names.join(", "))
+    }
+}
+
+/// Live output that keeps back what may be the beginning of a secret.
+struct RedactedOutput {
+    stream: Mutex<RedactStream>,
+    sink: Arc<dyn OutputSink>,
+}
+
+impl RedactedOutput {
+    fn new(redactor: &Arc<Redactor>, sink: Arc<dyn OutputSink>) -> Self {
+        Self { stream: Mutex::new(redactor.stream()), sink }
+    }
+
+    /// Passes on what was kept back, when nothing follows it any more.
+    fn flush(&self) {
+        self.pass_on(RedactStream::finish_str);
+    }
+
+    fn pass_on(&self, step: impl FnOnce(&mut RedactStream) -> String) {
+        // The sink is called under the lock, so that pieces keep their order; it never waits.
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = step(&mut stream);
+        if !text.is_empty() {
+            self.sink.chunk(&text);
+        }
+    }
+}
+
+impl OutputSink for RedactedOutput {
+    fn chunk(&self, text: &str) {
+        self.pass_on(|stream| stream.push_str(text));
     }
 }
 
@@ -190,6 +262,8 @@ mod tests {
     use super::*;
     use crate::tool::Effects;
 
+    const SECRET: &str = "sk-test-0123456789abcdef0123";
+
     /// Answers with what it was given, or with as many letters as `repeat` asks for.
     struct Echo(&'static str);
 
@@ -210,7 +284,16 @@ mod tests {
         fn on_cancel(&self) -> OnCancel {
             OnCancel::Atomic
         }
-        async fn call(&self, args: Value, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        async fn preview(&self, args: &Value, _ctx: &ToolContext) -> Option<String> {
+            Some(args.to_string())
+        }
+        async fn call(&self, args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            for piece in args["prints"].as_array().into_iter().flatten() {
+                ctx.output.as_ref().unwrap().chunk(piece.as_str().unwrap());
+            }
+            if let Some(why) = args["fails"].as_str() {
+                return Err(ToolError::Failed(why.to_owned()));
+            }
             let repeat = args["repeat"].as_u64().map(|n| usize::try_from(n).unwrap());
             Ok(ToolOutput {
                 text: repeat.map_or_else(|| args.to_string(), |n| "x".repeat(n)),
@@ -227,15 +310,21 @@ mod tests {
         registry
     }
 
-    async fn dispatch(name: &str, args: Value) -> (String, bool, String) {
-        let ctx = ToolContext {
+    fn context() -> ToolContext {
+        ToolContext {
             cwd: "/".into(),
             cancel: CancellationToken::new(),
             session_id: "s".into(),
             output: None,
             grants: crate::tool::Grants::default(),
-        };
-        let dispatched = registry().dispatch("c1", name, &args, &ctx).await;
+            redactor: Arc::default(),
+        }
+    }
+
+    async fn dispatch(name: &str, args: Value) -> (String, bool, String) {
+        let redactor = Arc::new(Redactor::new([("MY_KEY", SECRET)]));
+        let registry = registry().redacting(redactor);
+        let dispatched = registry.dispatch("c1", name, &args, &context()).await;
         match dispatched.result {
             ContentBlock::ToolResult { call_id, content, is_error, .. } => {
                 assert_eq!(call_id, "c1");
@@ -291,6 +380,58 @@ mod tests {
         assert!(text.chars().count() < MAX_OUTPUT_CHARS + 500);
         assert!(text.contains("cut"), "no note in the result");
         assert!(preview.chars().count() < MAX_PREVIEW_CHARS + 500);
+    }
+
+    #[tokio::test]
+    async fn results_errors_and_displays_hold_no_secret() {
+        let (text, _, preview) = dispatch("alpha", json!({"x": SECRET, "display": SECRET})).await;
+        assert_eq!(text, r#"{"x":"«redacted:MY_KEY»","display":"«redacted:MY_KEY»"}"#);
+        assert_eq!(preview, "«redacted:MY_KEY»");
+        let (text, is_error, preview) = dispatch("alpha", json!({"fails": SECRET})).await;
+        assert!(is_error);
+        assert_eq!((text.as_str(), preview.as_str()), ("«redacted:MY_KEY»", "«redacted:MY_KEY»"));
+        let (text, ..) = dispatch("alpha", json!(SECRET)).await;
+        assert!(text.ends_with("Received: «redacted:MY_KEY»"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_secret_where_a_result_is_cut_leaves_no_half() {
+        for before in MAX_OUTPUT_CHARS / 2 - 40..MAX_OUTPUT_CHARS / 2 + 10 {
+            let filled = "x ".repeat(before / 2) + SECRET + &" y".repeat(MAX_OUTPUT_CHARS);
+            let (text, ..) = dispatch("alpha", json!({ "x": filled })).await;
+            assert!(text.contains("characters cut here"), "{before}");
+            assert!(!text.contains("sk-t") && !text.contains("0123"), "{before}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_preview_for_approval_holds_no_secret() {
+        let registry = registry().redacting(Arc::new(Redactor::new([("MY_KEY", SECRET)])));
+        let preview = registry.preview("alpha", &json!({ "x": SECRET }), &context()).await;
+        assert_eq!(preview.unwrap(), r#"{"x":"«redacted:MY_KEY»"}"#);
+        assert_eq!(registry.preview("nope", &json!({}), &context()).await, None);
+    }
+
+    #[derive(Default)]
+    struct Screen(Mutex<String>);
+
+    impl OutputSink for Screen {
+        fn chunk(&self, text: &str) {
+            self.0.lock().unwrap().push_str(text);
+        }
+    }
+
+    #[tokio::test]
+    async fn live_output_holds_no_secret_wherever_its_pieces_are_cut() {
+        let registry = registry().redacting(Arc::new(Redactor::new([("MY_KEY", SECRET)])));
+        for cut in 0..SECRET.len() {
+            let screen = Arc::new(Screen::default());
+            let ctx = ToolContext { output: Some(screen.clone()), ..context() };
+            let (head, tail) = SECRET.split_at(cut);
+            let args = json!({"prints": [format!("a {head}"), format!("{tail} b s")]});
+            registry.dispatch("c1", "alpha", &args, &ctx).await;
+            assert_eq!(*screen.0.lock().unwrap(), "a «redacted:MY_KEY» b s", "{cut}");
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,12 @@
 //! What a child process may know: an allowlist of environment variables.
 //!
 //! A list of what is allowed, and not of what is secret: the next secret has a name nobody thought of.
+//! What is secret all the same and turns up in a text is taken out by the [`Redactor`].
+
+pub mod known;
+pub mod redact;
+
+pub use redact::{RedactStream, Redactor};
 
 use std::ffi::{OsStr, OsString};
 
@@ -118,6 +124,21 @@ pub fn child_env(session_id: &str, passthrough: &[OsString]) -> Vec<(OsString, O
     let mut env = allowed(std::env::vars_os(), passthrough);
     env.push(("ANVIL_SESSION_ID".into(), session_id.into()));
     env
+}
+
+/// The secrets in the environment of this process, by the names of their variables: what no child gets
+/// unless somebody trusts it with that, and is a secret by its name or its looks. `keys` are variables that
+/// hold keys whatever they are called.
+pub fn in_environment(keys: &[String]) -> Vec<(String, String)> {
+    let here: Vec<(String, String)> = std::env::vars_os()
+        .filter(|(name, value)| !may_pass(name, value))
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let is_key = |name: &str| keys.iter().any(|key| key == name);
+    let keys = here.iter().filter(|(name, _)| is_key(name)).cloned();
+    let others = here.iter().filter(|(name, _)| !is_key(name));
+    let others = others.map(|(name, value)| (name.as_str(), value.as_str()));
+    keys.chain(known::secrets_among(others)).collect()
 }
 
 /// Which of the variables `here` a child may see, and the constant ones.

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::secrets::Redactor;
+
 /// A tool the model can call.
 ///
 /// Most tools implement [`TypedTool`] instead and get this for free.
@@ -326,6 +328,9 @@ pub struct ToolContext {
     pub output: Option<Arc<dyn OutputSink>>,
     /// What a person opened for this one call, beyond what is open to every call.
     pub grants: Grants,
+    /// Takes secrets out of text. A tool that shortens text does so before; whatever it gives back or shows
+    /// goes past it once more.
+    pub redactor: Arc<Redactor>,
 }
 
 /// What a person's word opens for one call. Nothing by default; no rule and no mode adds to it.

@@ -50,6 +50,7 @@ fn run_into_the_limit(folder: &Path) {
         session_id: String::new(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     let call = |name: &str, args| {
         let tool = tools.iter().find(|tool| tool.name() == name).unwrap();

@@ -19,6 +19,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::permissions::{ByName, PolicyParts};
 use agent::registry::ToolRegistry;
+use agent::secrets::Redactor;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, PermissionMode, Policy, tools};
@@ -381,11 +382,12 @@ pub(crate) fn builtin_tools(cwd: &Path, own: &[PathBuf]) -> Result<ToolRegistry,
     let mut rules = AccessRules::workspace(cwd);
     rules.protected.extend_from_slice(own);
     let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
+    let redactor = Arc::new(Redactor::lazy(|| agent::secrets::in_environment(&[])));
     let mut tools = ToolRegistry::default();
     for tool in tools::builtin(access, Bash::default()) {
         tools.register(tool).expect("the built-in tools have good names of their own");
     }
-    Ok(tools)
+    Ok(tools.redacting(redactor))
 }
 
 /// The folder to work in, absolute and without symbolic links.

@@ -102,7 +102,7 @@ impl Agent {
             Decision::Ask { because, grants } => (because, grants),
         };
         let context = self.context(call, Grants::default(), run);
-        let preview = tool.preview(&call.args, &context).await;
+        let preview = self.tools.preview(&call.name, &call.args, &context).await;
         let request = ApprovalRequest {
             call_id: call.id.clone(),
             tool: call.name.clone(),
@@ -148,6 +148,7 @@ impl Agent {
             session_id: self.session_id.clone(),
             output: Some(Arc::new(output) as Arc<dyn OutputSink>),
             grants,
+            redactor: Arc::clone(self.tools.redactor()),
         }
     }
 

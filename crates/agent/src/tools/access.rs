@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 pub use error::AccessError;
 pub use mask::CREDENTIALS;
+pub use names::asks_before_writing;
 pub use replace::{Expect, Replaced};
 pub(crate) use walk::{LeftOut, Route, Walked};
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::process::{self, Ended, Keep, OutputSeen, SpawnError, Spec, Stream};
-use crate::secrets::child_env;
+use crate::secrets::{RedactStream, Redactor, child_env};
 use crate::tool::{Effects, OnCancel, OutputSink, ToolContext, ToolError, ToolOutput, TypedTool};
 use plain::Plain;
 
@@ -82,7 +82,7 @@ impl TypedTool for Bash {
                 "the command was ended because anvil is stopping; its effects are uncertain ({error})"
             ))
         })?;
-        let text = report::text(&finished, timeout_ms);
+        let text = report::text(&finished, timeout_ms, &ctx.redactor);
         match finished.ended {
             Ended::Completed => Ok(text.into()),
             Ended::TimedOut => Err(ToolError::Failed(text)),
@@ -105,7 +105,7 @@ impl Bash {
             timeout: Duration::from_millis(timeout_ms),
             cancel: ctx.cancel.clone(),
             keep: KEEP,
-            output: ctx.output.clone().map(live),
+            output: ctx.output.clone().map(|sink| live(sink, &ctx.redactor)),
         }
     }
 }
@@ -153,21 +153,45 @@ fn bash_in(env: &[(OsString, OsString)]) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 
-/// Shows output as it comes, as plain text with whole characters.
-fn live(sink: Arc<dyn OutputSink>) -> OutputSeen {
-    let (mut stdout, mut stderr) = (Plain::default(), Plain::default());
-    let mut text = String::new();
-    Box::new(move |stream, bytes| {
-        let plain = match stream {
-            Stream::Stdout => &mut stdout,
-            Stream::Stderr => &mut stderr,
-        };
-        plain.push(bytes, &mut text);
-        if !text.is_empty() {
-            sink.chunk(&text);
-        }
-        text.clear();
+/// Shows output as it comes, as plain text with whole characters. Each stream by itself is kept from
+/// showing secrets, since between them they could be mixed in parts.
+fn live(sink: Arc<dyn OutputSink>, redactor: &Arc<Redactor>) -> OutputSeen {
+    let shown =
+        || Shown { plain: Plain::default(), redacted: redactor.stream(), sink: Arc::clone(&sink) };
+    let (mut stdout, mut stderr) = (shown(), shown());
+    Box::new(move |stream, bytes| match stream {
+        Stream::Stdout => stdout.push(bytes),
+        Stream::Stderr => stderr.push(bytes),
     })
+}
+
+/// One stream on its way to a person.
+struct Shown {
+    plain: Plain,
+    redacted: RedactStream,
+    sink: Arc<dyn OutputSink>,
+}
+
+impl Shown {
+    fn push(&mut self, bytes: &[u8]) {
+        let mut text = String::new();
+        self.plain.push(bytes, &mut text);
+        self.show(|redacted| redacted.push_str(&text));
+    }
+
+    fn show(&mut self, step: impl FnOnce(&mut RedactStream) -> String) {
+        let text = step(&mut self.redacted);
+        if !text.is_empty() {
+            self.sink.chunk(&text);
+        }
+    }
+}
+
+impl Drop for Shown {
+    /// The stream has ended: what was kept back begins no secret.
+    fn drop(&mut self) {
+        self.show(RedactStream::finish_str);
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +219,7 @@ mod tests {
             session_id: "session".into(),
             output: None,
             grants: crate::tool::Grants::default(),
+            redactor: std::sync::Arc::default(),
         }
     }
 
@@ -251,6 +276,20 @@ mod tests {
         let mut shown = screen.0.lock().unwrap().clone();
         shown.sort();
         assert_eq!(shown.concat(), "e\n漢!");
+    }
+
+    /// The secret in parts that only together are one, on the screen and in the result.
+    #[tokio::test]
+    async fn a_secret_is_shown_neither_live_nor_in_the_result_however_it_is_printed() {
+        let screen = Arc::new(Screen::default());
+        let redactor = Arc::new(Redactor::new([("MY_KEY", "sk-test-0123456789abcdef0123")]));
+        let ctx = ToolContext { output: Some(screen.clone()), redactor, ..context() };
+        let command = "printf 'a sk-test-0123'; sleep 0.05; printf ! >&2; sleep 0.05; \
+             printf '456789\\033[0mabcdef0123 b'";
+        let said = Bash::default().call(json!({ "command": command }), &ctx).await.unwrap().text;
+        assert_eq!(said, "Exit code: 0\nstdout:\na «redacted:MY_KEY» b\nstderr:\n!");
+        let shown = screen.0.lock().unwrap().concat();
+        assert_eq!(shown, "a !«redacted:MY_KEY» b");
     }
 
     #[tokio::test]

@@ -95,6 +95,7 @@ mod tests {
             session_id: String::new(),
             output: None,
             grants: crate::tool::Grants::default(),
+            redactor: std::sync::Arc::default(),
         };
         Tool::call(&Calculator, args, &ctx).await.map(|output| output.text)
     }

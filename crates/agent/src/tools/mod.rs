@@ -116,6 +116,7 @@ mod tests {
             session_id: String::new(),
             output: None,
             grants: crate::tool::Grants::default(),
+            redactor: std::sync::Arc::default(),
         };
         for tool in tools() {
             let mut args = sample(&*tool);

@@ -109,6 +109,7 @@ fn edit(root: &Path, path: &str, edits: &[Edit]) -> Result<Result<String, ToolEr
         session_id: String::new(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     runtime.block_on(async {
         let read = ReadFile(files.clone());

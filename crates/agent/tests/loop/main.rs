@@ -503,6 +503,7 @@ async fn dropping_a_dispatch_asks_the_tool_to_stop_and_lets_it_clean_up() {
         session_id: "s".into(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     let args = json!({});
     tokio::select! {

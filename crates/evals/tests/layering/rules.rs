@@ -272,6 +272,7 @@ const FILE_METHODS: &[&str] = &[
 
 /// Crates, or the part of a crate, that do no I/O by themselves. A [pure] file uses no other.
 const PURE_CRATES: &[&str] = &[
+    "aho_corasick",
     "base64",
     "bytes",
     "globset",

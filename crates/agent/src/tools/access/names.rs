@@ -22,6 +22,24 @@ pub(super) fn authority(name: &OsStr) -> Option<&'static str> {
     HELD.into_iter().find(|held| folded == *held)
 }
 
+/// Why writing a file asks a person even where edits are accepted: other programs run or obey what it
+/// holds. `relative` starts at the workspace; the names count at any depth, in any letter case.
+pub fn asks_before_writing(relative: &Path) -> Option<&'static str> {
+    let mut above = relative.components().rev();
+    let name = fold(above.next()?.as_os_str());
+    let folder = above.next().map(|part| fold(part.as_os_str()));
+    match (folder.as_deref(), name.as_str()) {
+        (_, ".mcp.json") => Some(".mcp.json names programs that are started as servers"),
+        (Some(".vscode"), "tasks.json") => {
+            Some(".vscode/tasks.json names commands that an editor runs")
+        }
+        (_, ".envrc") => Some(".envrc is run by a shell that enters the folder"),
+        (_, ".gitmodules") => Some(".gitmodules says from where git fetches code"),
+        (_, ".gitattributes") => Some(".gitattributes can make git run filters"),
+        _ => None,
+    }
+}
+
 /// Whether `path` is `folder` or lies below it, without regard to letter case.
 pub(super) fn lies_under(path: &Path, folder: &Path) -> bool {
     let mut parts = path.components();
@@ -65,6 +83,26 @@ mod tests {
     fn names_that_only_resemble_authority_are_ordinary() {
         for name in [".gitignore", ".github", "git", "x.git", "\u{ff0e}anvil", ".", "..", " "] {
             check(name, None);
+        }
+    }
+
+    #[test]
+    fn files_that_other_programs_run_or_obey_are_asked_about() {
+        for name in [
+            ".mcp.json",
+            "sub/.MCP.json",
+            ".vscode/tasks.json",
+            "a/.VSCode/Tasks.json",
+            ".envrc",
+            ".gitmodules",
+            "deep/er/.gitattributes",
+        ] {
+            assert!(asks_before_writing(Path::new(name)).is_some(), "{name}");
+        }
+        for name in
+            ["", "tasks.json", ".vscode/settings.json", "mcp.json", ".envrc/x", ".gitignore"]
+        {
+            assert_eq!(asks_before_writing(Path::new(name)), None, "{name}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! gets a backslash in front.
 
 use crate::process::{Captured, Ended, Finished, Status};
+use crate::secrets::Redactor;
 use crate::truncate;
 
 use super::plain::Plain;
@@ -14,11 +15,11 @@ const BUDGET: usize = 30_000;
 const STDOUT: &str = "stdout:";
 const STDERR: &str = "stderr:";
 
-/// The text of the result, from the first line to the last byte of output.
-pub(super) fn text(finished: &Finished, timeout_ms: u64) -> String {
+/// The text of the result, from the first line to the last byte of output, without secrets.
+pub(super) fn text(finished: &Finished, timeout_ms: u64, redactor: &Redactor) -> String {
     let mut text = head(finished, timeout_ms);
-    let stdout = Section::new(&finished.stdout);
-    let stderr = Section::new(&finished.stderr);
+    let stdout = Section::new(&finished.stdout, redactor);
+    let stderr = Section::new(&finished.stderr, redactor);
     let (for_stdout, for_stderr) = share(stdout.chars, stderr.chars);
     let sections = [(STDOUT, stdout.cut(for_stdout)), (STDERR, stderr.cut(for_stderr))];
     let mut printed = sections.iter().filter(|(_, output)| !output.is_empty()).peekable();
@@ -102,18 +103,25 @@ struct Section {
 }
 
 impl Section {
-    fn new(captured: &Captured) -> Self {
-        let (before, after) = if captured.omitted == 0 {
+    fn new(captured: &Captured, redactor: &Redactor) -> Self {
+        let mut dropped = captured.omitted;
+        let (before, after) = if dropped == 0 {
             (Plain::of(&[captured.head.as_slice(), &captured.tail].concat()), String::new())
         } else {
-            (Plain::of(&captured.head), Plain::of(&captured.tail))
+            // Neither end keeps the half of a secret that was cut where bytes were dropped.
+            let (head, tail) = (Plain::of(&captured.head), Plain::of(&captured.tail));
+            let (before, after) = redactor.without_cut_edges(&head, &tail);
+            dropped += (head.len() - before.len() + tail.len() - after.len()) as u64;
+            (before.to_owned(), after.to_owned())
         };
-        let (before, after) = (guard_labels(before), guard_labels(after));
+        // As a person would read it, since control characters may part a secret; and before it is cut.
+        let clean = |text: String| guard_labels(redactor.redact_owned(text));
+        let (before, after) = (clean(before), clean(after));
         let chars = match captured.omitted {
             0 => before.chars().count(),
             _ => usize::MAX,
         };
-        Self { before, after, dropped: captured.omitted, chars }
+        Self { before, after, dropped, chars }
     }
 
     /// The text when it has at most `max` characters, else its two ends and how much was between.
@@ -164,9 +172,13 @@ mod tests {
         }
     }
 
+    fn shown(finished: &Finished) -> String {
+        text(finished, 1000, &Redactor::default())
+    }
+
     #[track_caller]
     fn check(finished: &Finished, want: &str) {
-        assert_eq!(text(finished, 1000), want);
+        assert_eq!(shown(finished), want);
     }
 
     #[test]
@@ -212,11 +224,11 @@ mod tests {
     fn a_timeout_and_a_cancellation_keep_what_was_printed() {
         let mut late = finished(b"so far", b"");
         late.ended = Ended::TimedOut;
-        let said = text(&late, 1000);
+        let said = shown(&late);
         assert!(said.starts_with("Timed out: the command did not finish within 1000 ms"), "{said}");
         assert!(said.ends_with("stdout:\nso far"), "{said}");
         late.ended = Ended::Cancelled;
-        let said = text(&late, 1000);
+        let said = shown(&late);
         assert!(said.starts_with("Cancelled after 12 ms"), "{said}");
         assert!(said.ends_with("stdout:\nso far"), "{said}");
     }
@@ -224,7 +236,7 @@ mod tests {
     #[test]
     fn long_output_keeps_both_ends_and_counts_the_middle_exactly() {
         let long: Vec<u8> = (0..100_000u32).map(|n| b'a' + (n % 26) as u8).collect();
-        let said = text(&finished(&long, b""), 1000);
+        let said = shown(&finished(&long, b""));
         let cut = "\n[... 70000 bytes cut here:";
         let head = said.strip_prefix("Exit code: 0\nstdout:\n").unwrap().split(cut).next().unwrap();
         assert_eq!(head.as_bytes(), &long[..15_000]);
@@ -237,9 +249,24 @@ mod tests {
         let mut flood = finished(b"", b"");
         flood.stdout =
             Captured { head: vec![b'h'; 20_000], tail: vec![b't'; 20_000], omitted: 1_000_000 };
-        let said = text(&flood, 1000);
+        let said = shown(&flood);
         assert!(said.contains("\n[... 1010000 bytes cut here:"), "{said}");
         assert_eq!(said.matches('h').count() - "here: the the".matches('h').count(), 15_000);
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_where_bytes_were_dropped_leaves_no_half() {
+        let secret = "sk-test-0123456789abcdef0123";
+        let redactor = Redactor::new([("MY_KEY", secret)]);
+        for cut in 1..secret.len() {
+            let mut flood = finished(b"", b"");
+            let (head, tail) = secret.split_at(cut);
+            let (head, tail) = (format!("{secret} {head}"), format!("{tail} {secret}"));
+            flood.stdout = Captured { head: head.into(), tail: tail.into(), omitted: 1_000_000 };
+            let said = text(&flood, 1000, &redactor);
+            assert!(said.starts_with("Exit code: 0\nstdout:\n«redacted:MY_KEY» \n["), "{said}");
+            assert!(said.ends_with("...]\n «redacted:MY_KEY»"), "{said}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Scratch {
             session_id: String::new(),
             output: None,
             grants: crate::tool::Grants::default(),
+            redactor: std::sync::Arc::default(),
         };
         Self { _dir: dir, root, files: Files::new(Arc::new(access)), ctx }
     }

@@ -38,6 +38,7 @@ impl Scratch {
             session_id: String::new(),
             output: None,
             grants: crate::tool::Grants::default(),
+            redactor: std::sync::Arc::default(),
         };
         Self { _dir: dir, root, access, ctx }
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use agent::secrets::Redactor;
 use agent::tool::OutputSink;
 use agent::tools::bash::Bash;
 use agent::{Tool, ToolContext, ToolError, ToolOutput};
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::SECRETS;
 use crate::memory;
 use crate::support::{ensure, fill_in, scratch, typed};
 
@@ -153,6 +155,7 @@ fn call(command: &str, timeout: Option<u64>, cancel_after: Option<u64>, workspac
         session_id: "cases".into(),
         output: Some(screen.clone()),
         grants: agent::tool::Grants::default(),
+        redactor: Arc::new(Redactor::new(SECRETS.iter().copied())),
     };
     let mut args = json!({ "command": command });
     if let Some(timeout) = timeout {

@@ -126,6 +126,7 @@ fn act(access: FileAccess, cwd: &Path, op: Op, path: &str) -> Result<String, Str
         session_id: String::new(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     let call = |name: &str, args: Value| {
         let tool = tools.iter().find(|tool| tool.name() == name).unwrap();

@@ -166,6 +166,7 @@ fn call(root: &Path, call: &Call) -> Result<Seen, String> {
         session_id: String::new(),
         output: None,
         grants: agent::tool::Grants::default(),
+        redactor: std::sync::Arc::default(),
     };
     let writes = ["write_file", "edit_file"].contains(&call.tool.as_str());
     if writes && call.fresh {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+pub mod shell;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

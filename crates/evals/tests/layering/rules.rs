@@ -274,6 +274,7 @@ const FILE_METHODS: &[&str] = &[
 const PURE_CRATES: &[&str] = &[
     "aho_corasick",
     "base64",
+    "brush_parser",
     "bytes",
     "globset",
     "httpdate",

@@ -5,7 +5,7 @@
 //! temporary folder, and at the end the project's own test decides whether the demo worked.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use crate::app::{self, StartError};
 use crate::exit::Exit;
 use crate::headless::output_failed;
 use crate::render::text::{Audience, Text};
+use crate::say::say;
 use crate::signals::{self, Signals};
 use crate::terminal::{self, Wishes};
 use crate::ui::Ui;
@@ -97,12 +98,6 @@ fn make_project() -> io::Result<TempDir> {
         fs::write(dir.path().join(name), text)?;
     }
     Ok(dir)
-}
-
-fn say(text: &str) -> io::Result<()> {
-    let mut out = io::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }
 
 /// The turn, and whether all of it could be shown.

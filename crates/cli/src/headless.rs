@@ -11,6 +11,7 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::render::Render as _;
 use crate::render::json::{self, Json, StreamJson};
+use crate::say::say;
 use crate::signals::{self, Signals, Stop};
 use crate::terminal;
 use crate::ui::Ui;
@@ -62,9 +63,7 @@ pub(crate) fn output_failed(error: &io::Error) -> Exit {
 
 /// Prints what a command has to say.
 pub(crate) fn print(text: &str) -> Exit {
-    let text = agent::sanitize::visible(text);
-    let mut out = io::stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match say(text) {
         Ok(()) => Exit::Done,
         Err(error) => output_failed(&error),
     }

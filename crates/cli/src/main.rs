@@ -13,6 +13,7 @@ mod inspect;
 mod logs;
 mod render;
 mod repl;
+mod say;
 mod signals;
 mod stdin;
 mod terminal;
@@ -20,7 +21,6 @@ mod trial;
 mod ui;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -28,8 +28,10 @@ use clap::error::ErrorKind;
 use crate::app::StartError;
 use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
+pub(crate) use crate::say::complain;
 
 fn main() -> ExitCode {
+    say::tell_panics();
     agent::process::claim_orphans();
     let words: Vec<OsString> = std::env::args_os().collect();
     let format = OutputFormat::sniff(&words);
@@ -59,14 +61,4 @@ fn not_run(error: &clap::Error, format: OutputFormat) -> Exit {
     let text = error.render().to_string();
     let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     headless::never_began(&StartError::Usage(line.to_owned()), format, &app::new_session_id())
-}
-
-/// Writes to standard error; whoever closed it does not want to know. What servers and arguments put
-/// into a message is made visible.
-fn complain(text: &str) {
-    let text = agent::sanitize::visible(text);
-    let mut err = std::io::stderr();
-    if let Err(error) = err.write_all(text.as_bytes()).and_then(|()| err.flush()) {
-        tracing::debug!(%error, "standard error takes nothing");
-    }
 }

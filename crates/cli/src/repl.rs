@@ -5,7 +5,7 @@ mod editor;
 use std::path::PathBuf;
 
 use agent::channel::EventSender;
-use agent::{Agent, TurnOutcome};
+use agent::{Agent, TurnOutcome, sanitize};
 use llm::ContentBlock;
 
 use self::editor::{Editor, Input};
@@ -150,8 +150,12 @@ impl Repl {
 
 /// The lines of a text, broken between words where they are wider than the screen.
 fn fitted(text: &str, width: usize) -> String {
-    let lines = text.lines().flat_map(|line| wrap(line, width));
-    lines.fold(String::new(), |text, line| text + line + "\n")
+    let mut fitted = String::new();
+    for line in sanitize::visible(text).lines() {
+        let line = sanitize::one_line(line);
+        fitted.extend(wrap(&line, width).into_iter().map(|piece| piece.into_string() + "\n"));
+    }
+    fitted
 }
 
 /// What the person reads about a switch to the model `label`, which is told so many calls of the one

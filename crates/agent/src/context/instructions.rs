@@ -50,7 +50,7 @@ impl Found {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let plain = text.replace("\r\n", "\n");
         let shown = visible(&plain);
-        if shown != plain.as_str() {
+        if *shown != *plain {
             self.notices.push(format!(
                 "{name} holds invisible or control characters; the model sees them as escapes"
             ));

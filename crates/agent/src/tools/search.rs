@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 36_000;
 /// in it.
 fn shown(path: &Path, cwd: &Path) -> String {
     let path = path.strip_prefix(cwd).unwrap_or(path);
-    sanitize::one_line(&path.to_string_lossy()).into_owned()
+    sanitize::one_line(&path.to_string_lossy()).into_string()
 }
 
 /// Puts as many results as there is room for below each other, and says how many.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use agent::event::{Accounting, TurnUsage};
+use agent::sanitize::json;
 use agent::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
 use llm::{Phase, Usage};
 use serde::Serialize;
@@ -59,7 +60,7 @@ impl<O: Write + Send> Render for StreamJson<O> {
             return write_line(&mut self.out, &Report::new(summary, &self.session_id, Some(seq)));
         }
         let line = numbered(&serde_json::to_string(event)?, seq, &self.session_id);
-        self.out.write_all(line.as_bytes())?;
+        self.out.write_all(json(&line).as_bytes())?;
         self.out.flush()
     }
 }
@@ -115,9 +116,8 @@ impl<'a> Report<'a> {
 }
 
 fn write_line(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(report)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
+    let line = serde_json::to_string(report)? + "\n";
+    out.write_all(json(&line).as_bytes())?;
     out.flush()
 }
 
@@ -146,6 +146,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn no_character_that_acts_on_a_terminal_is_printed_and_none_is_lost() {
+        let text = "a\u{9b}2J\u{202e}b".to_owned();
+        let line = lines(&[AgentEvent::TextDelta { text: text.clone() }]).remove(0);
+        assert!(line.contains(r"a\u009b2J\u202eb"), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["text"], text);
+    }
 
     fn summary() -> TurnSummary {
         TurnSummary {

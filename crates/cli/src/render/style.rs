@@ -1,8 +1,9 @@
-//! Colours that can be off, and lines that fit into columns.
+//! What is written to a terminal: visible text, with colours that can be off, in lines that fit into
+//! columns.
 
 use std::borrow::Cow;
 
-use agent::sanitize;
+use agent::sanitize::{self, Visible};
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -25,18 +26,71 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// `text` in `paint`, or as it is where there are no colours. `text` is safe to show already.
-    pub(crate) fn paint<'a>(self, paint: Paint, text: &'a str) -> Cow<'a, str> {
+    /// `text` in `paint`, or as it is where there are no colours.
+    pub(crate) fn paint(self, paint: Paint, text: &Visible<'_>) -> Ink {
+        let mut ink = Ink::default();
+        ink.paint(self, paint, text);
+        ink
+    }
+}
+
+/// What the renderer writes, made of visible text and of the program's own words and sequences only.
+/// There is no way to put any other text in, so none can be forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ink(String);
+
+impl Ink {
+    /// Words or a sequence of the program itself.
+    pub(crate) fn own(&mut self, text: &'static str) -> &mut Self {
+        self.0.push_str(text);
+        self
+    }
+
+    /// Text.
+    pub(crate) fn text(&mut self, text: &Visible<'_>) -> &mut Self {
+        self.0.push_str(text);
+        self
+    }
+
+    /// Text in a colour, which ends with it.
+    pub(crate) fn paint(&mut self, style: Style, paint: Paint, text: &Visible<'_>) -> &mut Self {
         let code = match paint {
-            Paint::Plain => return Cow::Borrowed(text),
-            _ if !self.is_on || text.is_empty() => return Cow::Borrowed(text),
-            Paint::Dim => "2",
-            Paint::Bold => "1",
-            Paint::Red => "31",
-            Paint::Green => "32",
-            Paint::Cyan => "36",
+            Paint::Plain => return self.text(text),
+            _ if !style.is_on || text.is_empty() => return self.text(text),
+            Paint::Dim => "\x1b[2m",
+            Paint::Bold => "\x1b[1m",
+            Paint::Red => "\x1b[31m",
+            Paint::Green => "\x1b[32m",
+            Paint::Cyan => "\x1b[36m",
         };
-        Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m"))
+        self.own(code).text(text).own("\x1b[0m")
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it ends with a line end.
+    pub(crate) fn ends_line(&self) -> bool {
+        self.0.ends_with('\n')
+    }
+
+    /// What a terminal gets.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl From<&Visible<'_>> for Ink {
+    fn from(text: &Visible<'_>) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl From<&'static str> for Ink {
+    fn from(text: &'static str) -> Self {
+        Self(text.to_owned())
     }
 }
 
@@ -53,31 +107,28 @@ pub(crate) fn columns(text: &str) -> usize {
 }
 
 /// `text` cut to `max` columns, with an ellipsis where something is missing.
-pub(crate) fn fit(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn fit<'a>(text: &'a Visible<'_>, max: usize) -> Visible<'a> {
     let (head, rest) = split_at_columns(text, max);
     if rest.is_empty() {
-        return Cow::Borrowed(text);
+        return text.part(0..text.len());
     }
     let (head, _) = split_at_columns(head, max.saturating_sub(1));
-    Cow::Owned(if max == 0 { String::new() } else { format!("{head}…") })
+    if max == 0 { Visible::own("") } else { sanitize::one_line(&format!("{head}…")).into_owned() }
 }
 
-/// `text` in pieces of at most `max` columns each; an empty text is one empty piece.
-pub(crate) fn wrap(text: &str, max: usize) -> Vec<&str> {
+/// A text on one line in pieces of at most `max` columns each; an empty text is one empty piece.
+pub(crate) fn wrap<'a>(text: &'a Visible<'_>, max: usize) -> Vec<Visible<'a>> {
     let mut pieces = Vec::new();
-    let mut rest = text;
+    let mut start = 0;
     loop {
-        let (mut head, mut tail) = split_at_columns(rest, max.max(2));
-        if !tail.is_empty()
-            && let Some(space) = head.rfind(' ').filter(|space| *space > head.len() / 2)
-        {
-            (head, tail) = (&rest[..space], &rest[space + 1..]);
-        }
-        pieces.push(head);
-        if tail.is_empty() {
+        let (head, rest) = split_at_columns(&text[start..], max.max(2));
+        let space = head.rfind(' ').filter(|space| !rest.is_empty() && *space > head.len() / 2);
+        let end = start + space.unwrap_or(head.len());
+        pieces.push(text.part(start..end));
+        start = end + usize::from(space.is_some());
+        if start == text.len() {
             return pieces;
         }
-        rest = tail;
     }
 }
 
@@ -93,7 +144,16 @@ fn split_at_columns(text: &str, max: usize) -> (&str, &str) {
 }
 
 /// A call on one line of at most `max` columns: `calculator(a=2, op=add, b=2)`.
-pub(crate) fn call_line(name: &str, args: &Value, max: usize) -> String {
+pub(crate) fn call_line(name: &str, args: &Value, max: usize) -> Visible<'static> {
+    let line = one_line_of(name, args, max);
+    let shown = sanitize::one_line(&line);
+    if columns(&shown) <= max {
+        return shown.into_owned();
+    }
+    sanitize::one_line(&format!("{})", fit(&shown, max.saturating_sub(1)))).into_owned()
+}
+
+fn one_line_of(name: &str, args: &Value, max: usize) -> String {
     let mut line = format!("{}(", sanitize::one_line(name));
     match args {
         Value::Object(fields) => {
@@ -113,10 +173,7 @@ pub(crate) fn call_line(name: &str, args: &Value, max: usize) -> String {
         other => line.push_str(&value_start(other, max)),
     }
     line.push(')');
-    if columns(&line) <= max {
-        return line;
-    }
-    format!("{})", fit(&line, max.saturating_sub(1)))
+    line
 }
 
 /// The first characters of a value, on one line, and an ellipsis if those are not all: no more than
@@ -129,7 +186,7 @@ fn value_start(value: &Value, max: usize) -> String {
     // Most characters take a column; some (accents, joiners) take none.
     let mut chars = text.chars();
     let start: String = chars.by_ref().take(4 * max + 1).collect();
-    let mut shown = sanitize::one_line(&start).into_owned();
+    let mut shown = sanitize::one_line(&start).into_string();
     if chars.next().is_some() {
         shown.push('…');
     }
@@ -145,9 +202,9 @@ mod tests {
     #[test]
     fn a_call_is_shown_with_its_arguments_in_the_models_order() {
         let args = json!({"a": 2, "op": "add", "b": 2});
-        assert_eq!(call_line("calculator", &args, 80), "calculator(a=2, op=add, b=2)");
-        assert_eq!(call_line("now", &json!({}), 80), "now()");
-        assert_eq!(call_line("broken", &json!("{\"a\": "), 80), "broken({\"a\": )");
+        assert_eq!(&*call_line("calculator", &args, 80), "calculator(a=2, op=add, b=2)");
+        assert_eq!(&*call_line("now", &json!({}), 80), "now()");
+        assert_eq!(&*call_line("broken", &json!("{\"a\": "), 80), "broken({\"a\": )");
     }
 
     #[test]
@@ -171,23 +228,31 @@ mod tests {
 
     #[test]
     fn what_fits_is_left_alone() {
-        assert_eq!(fit("abc", 3), "abc");
-        assert_eq!(fit("abcd", 3), "ab…");
-        assert_eq!(fit("漢漢", 3), "漢…");
-        assert_eq!(fit("abc", 0), "");
+        for (text, max, want) in
+            [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢漢", 3, "漢…"), ("abc", 0, "")]
+        {
+            assert_eq!(&*fit(&Visible::own(text), max), want);
+        }
     }
 
     #[test]
     fn wrapping_keeps_every_word_and_every_wide_character() {
-        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrap("漢漢漢", 4), ["漢漢", "漢"]);
-        assert_eq!(wrap("", 8), [""]);
-        assert_eq!(wrap("abcdef", 1), ["ab", "cd", "ef"], "never an endless loop");
+        let check = |text, max, want: &[&str]| {
+            let text = Visible::own(text);
+            let pieces = wrap(&text, max);
+            assert_eq!(pieces.iter().map(|piece| &**piece).collect::<Vec<_>>(), want);
+        };
+        check("one two three", 8, &["one two", "three"]);
+        check("漢漢漢", 4, &["漢漢", "漢"]);
+        check("", 8, &[""]);
+        // Never an endless loop.
+        check("abcdef", 1, &["ab", "cd", "ef"]);
     }
 
     #[test]
     fn without_colours_nothing_is_added() {
-        assert_eq!(Style { is_on: false }.paint(Paint::Red, "x"), "x");
-        assert_eq!(Style { is_on: true }.paint(Paint::Red, "x"), "\x1b[31mx\x1b[0m");
+        let painted = |is_on| Style { is_on }.paint(Paint::Red, &Visible::own("x"));
+        assert_eq!(painted(false), Ink::from("x"));
+        assert_eq!(painted(true), Ink::from("\x1b[31mx\x1b[0m"));
     }
 }

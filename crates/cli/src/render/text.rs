@@ -4,6 +4,8 @@
 //! committed final answer does; the way there is told on standard error.
 
 mod block;
+#[cfg(test)]
+mod cases;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -12,7 +14,7 @@ mod words;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use agent::sanitize::{self, Visible};
+use agent::sanitize::{self, Visible, VisibleStream};
 use agent::{AgentEvent, ApprovalRequest, TurnSummary};
 use llm::Phase;
 use serde_json::Value;
@@ -20,7 +22,7 @@ use serde_json::Value;
 use self::block::{Kind, lay_out};
 use self::status::{Status, Wait};
 use super::Render;
-use super::style::{Paint, Style, call_line, fit, wrap};
+use super::style::{Ink, Paint, Style, call_line, fit, wrap};
 
 /// Lines of a result that are shown, of one that failed, and of a diff.
 const RESULT_LINES: usize = 6;
@@ -59,7 +61,7 @@ pub(crate) struct Text<O, E> {
     err: E,
     audience: Audience,
     look: Look,
-    visible: Visible,
+    visible: VisibleStream,
     /// Text of the running step that has not been shown (a pipeline may still need it as the answer).
     held: String,
     /// Whether the running step has shown text.
@@ -70,7 +72,7 @@ pub(crate) struct Text<O, E> {
     /// Whether the last thing shown was the result of a call.
     is_after_result: bool,
     /// Calls of the running step that have not finished: their ids and how they were shown.
-    open: Vec<(String, String)>,
+    open: Vec<(String, Visible<'static>)>,
     /// Whether several calls were open at once, so that a result must say whose it is.
     is_crowded: bool,
 }
@@ -82,7 +84,7 @@ impl<O: Write, E: Write> Text<O, E> {
             err,
             audience,
             look,
-            visible: Visible::default(),
+            visible: VisibleStream::default(),
             held: String::new(),
             has_streamed: false,
             is_mid_line: false,
@@ -103,22 +105,22 @@ impl<O: Write, E: Write> Text<O, E> {
     }
 
     /// Writes to the stream that tells the way.
-    fn tell(&mut self, text: &str) -> io::Result<()> {
+    fn tell(&mut self, ink: &Ink) -> io::Result<()> {
         match self.audience {
             Audience::Conversation | Audience::Demo => {
-                self.out.write_all(text.as_bytes())?;
+                self.out.write_all(ink.as_bytes())?;
                 self.out.flush()
             }
             Audience::Pipeline => {
-                self.tell_apart(text);
+                self.tell_apart(ink);
                 Ok(())
             }
         }
     }
 
     /// Writes to standard error. Whoever closed it does not want to know.
-    fn tell_apart(&mut self, text: &str) {
-        let written = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+    fn tell_apart(&mut self, ink: &Ink) {
+        let written = self.err.write_all(ink.as_bytes()).and_then(|()| self.err.flush());
         if let Err(error) = written {
             tracing::debug!(%error, "standard error takes nothing");
         }
@@ -127,15 +129,14 @@ impl<O: Write, E: Write> Text<O, E> {
     /// Takes the status line away and goes to the start of a line.
     fn settle(&mut self) -> io::Result<()> {
         if self.status.take_down() {
-            self.tell("\r\x1b[2K")?;
+            self.tell(&Ink::from("\r\x1b[2K"))?;
         }
         if std::mem::take(&mut self.is_reasoning) && self.style().is_on {
-            self.tell("\x1b[0m")?;
+            self.tell(&Ink::from("\x1b[0m"))?;
         }
         if std::mem::take(&mut self.is_mid_line) {
-            let mut rest = String::new();
-            self.visible.finish(&mut rest);
-            self.tell(&format!("{rest}\n"))?;
+            let rest = self.visible.finish();
+            self.tell(Ink::from(&rest).own("\n"))?;
         }
         Ok(())
     }
@@ -156,23 +157,23 @@ impl<O: Write, E: Write> Text<O, E> {
     fn draw_status(&mut self) -> io::Result<()> {
         let Some(text) = self.status.line() else { return Ok(()) };
         let text = sanitize::one_line(&text);
-        let line = self.style().paint(Paint::Dim, &fit(&text, self.look.width - 1)).into_owned();
-        self.tell(&format!("\r\x1b[2K{line}"))
+        let text = fit(&text, self.look.width - 1);
+        self.tell(Ink::from("\r\x1b[2K").paint(self.style(), Paint::Dim, &text))
     }
 
     fn phase(&mut self, phase: &Phase) -> io::Result<()> {
         let is_failure = matches!(phase, Phase::Retrying { .. });
         // A pipeline's log keeps it; where nothing can be overwritten it is a line, too.
         if is_failure && (self.audience == Audience::Pipeline || !self.style().is_on) {
-            return self.line(Paint::Dim, &words::phase(phase, Duration::ZERO));
+            let text = words::phase(phase, Duration::ZERO);
+            return self.line(Paint::Dim, &sanitize::one_line(&text));
         }
         self.wait(Wait::Model(phase.clone()))
     }
 
-    fn line(&mut self, paint: Paint, text: &str) -> io::Result<()> {
+    fn line(&mut self, paint: Paint, text: &Visible<'_>) -> io::Result<()> {
         self.settle()?;
-        let line = self.style().paint(paint, text).into_owned();
-        self.tell(&format!("{line}\n"))
+        self.tell(self.style().paint(paint, text).own("\n"))
     }
 
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
@@ -183,14 +184,11 @@ impl<O: Write, E: Write> Text<O, E> {
         if self.status.is_up() || self.is_reasoning {
             self.settle()?;
         }
-        let mut shown = String::with_capacity(text.len() + 1);
-        if std::mem::take(&mut self.is_after_result) {
-            shown.push('\n');
-        }
-        self.visible.push(text, &mut shown);
+        let mut ink = Ink::from(if std::mem::take(&mut self.is_after_result) { "\n" } else { "" });
+        let shown = self.visible.push(text);
         self.has_streamed = true;
-        self.is_mid_line = !shown.ends_with('\n');
-        self.tell(&shown)
+        self.is_mid_line = !ink.text(&shown).ends_line();
+        self.tell(&ink)
     }
 
     fn reasoning_delta(&mut self, text: &str) -> io::Result<()> {
@@ -201,13 +199,12 @@ impl<O: Write, E: Write> Text<O, E> {
             self.settle()?;
             self.is_reasoning = true;
             if self.style().is_on {
-                self.tell("\x1b[2m")?;
+                self.tell(&Ink::from("\x1b[2m"))?;
             }
         }
         self.is_mid_line = true;
-        let mut shown = String::with_capacity(text.len());
-        self.visible.push(text, &mut shown);
-        self.tell(&shown)
+        let shown = self.visible.push(text);
+        self.tell(&Ink::from(&shown))
     }
 
     /// Text that turned out to be on the way and not the answer.
@@ -220,7 +217,7 @@ impl<O: Write, E: Write> Text<O, E> {
     fn call_started(&mut self, id: &str, name: &str, args: &Value) -> io::Result<()> {
         self.show_held()?;
         let call = call_line(name, args, self.look.width.saturating_sub(4));
-        self.line(Paint::Dim, &format!("⏺ {call}"))?;
+        self.line(Paint::Dim, &sanitize::one_line(&format!("⏺ {call}")))?;
         self.is_crowded |= !self.open.is_empty();
         self.open.push((id.to_owned(), call));
         self.status.restart();
@@ -229,7 +226,7 @@ impl<O: Write, E: Write> Text<O, E> {
 
     fn call_finished(&mut self, id: &str, failed: bool, preview: &str) -> io::Result<()> {
         let call = self.open.iter().position(|(open, _)| open == id);
-        let call = call.map(|at| self.open.remove(at).1).unwrap_or_default();
+        let call = call.map_or(Visible::own(""), |at| self.open.remove(at).1);
         let is_diff = preview.lines().any(|line| line.starts_with("@@ "));
         let most = match () {
             () if self.look.is_verbose => MANY_LINES,
@@ -238,7 +235,7 @@ impl<O: Write, E: Write> Text<O, E> {
             () => RESULT_LINES,
         };
         if self.is_crowded {
-            self.line(Paint::Dim, &format!("  ⎿ {call}"))?;
+            self.line(Paint::Dim, &sanitize::one_line(&format!("  ⎿ {call}")))?;
         }
         let paint = if failed { Paint::Red } else { Paint::Dim };
         self.block(preview, most, if is_diff { Kind::Diff } else { Kind::Plain(paint) })?;
@@ -249,20 +246,20 @@ impl<O: Write, E: Write> Text<O, E> {
     /// Shows text indented below the line before it, cut to `most` lines.
     fn block(&mut self, text: &str, most: usize, kind: Kind) -> io::Result<()> {
         self.settle()?;
-        let mut shown = String::new();
+        let mut ink = Ink::default();
         for (paint, line) in lay_out(text, self.look.width.saturating_sub(4), most, kind) {
-            let is_first = shown.is_empty() && !self.is_crowded;
-            shown.push_str(if is_first { "  ⎿ " } else { "    " });
-            shown.push_str(&self.style().paint(paint, &line));
-            shown.push('\n');
+            let is_first = ink.is_empty() && !self.is_crowded;
+            ink.own(if is_first { "  ⎿ " } else { "    " });
+            ink.paint(self.style(), paint, &line).own("\n");
         }
-        self.tell(&shown)
+        self.tell(&ink)
     }
 
     fn step_failed(&mut self) -> io::Result<()> {
         self.held.clear();
         if std::mem::take(&mut self.has_streamed) {
-            self.line(Paint::Dim, "(what stands above was cut off and is not kept)")?;
+            let note = Visible::own("(what stands above was cut off and is not kept)");
+            self.line(Paint::Dim, &note)?;
         }
         Ok(())
     }
@@ -273,23 +270,21 @@ impl<O: Write, E: Write> Text<O, E> {
         self.open.clear();
         self.is_after_result = false;
         if self.audience == Audience::Pipeline && !summary.text.is_empty() {
-            let mut answer = sanitize::visible(&summary.text).into_owned();
-            if !answer.ends_with('\n') {
-                answer.push('\n');
+            let mut answer = Ink::from(&sanitize::visible(&summary.text));
+            if !answer.ends_line() {
+                answer.own("\n");
             }
             self.out.write_all(answer.as_bytes())?;
             self.out.flush()?;
         }
         if let Some(why) = words::why(summary) {
             for piece in wrap(&sanitize::visible(&why), self.look.width.max(40)) {
-                let piece = self.look.err.paint(Paint::Red, piece).into_owned();
-                self.tell_apart(&format!("{piece}\n"));
+                self.tell_apart(self.look.err.paint(Paint::Red, &piece).own("\n"));
             }
         }
         if summary.steps > 0 && self.audience != Audience::Demo {
-            let counts = words::usage(summary);
-            let counts = self.look.err.paint(Paint::Dim, &counts).into_owned();
-            self.tell_apart(&format!("{counts}\n"));
+            let counts = sanitize::one_line(&words::usage(summary)).into_owned();
+            self.tell_apart(self.look.err.paint(Paint::Dim, &counts).own("\n"));
         }
         Ok(())
     }
@@ -311,7 +306,7 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             AgentEvent::ReasoningDelta { text } => self.reasoning_delta(text),
             AgentEvent::ToolCallStarted { id, name, args } => self.call_started(id, name, args),
             AgentEvent::ToolOutput { chunk, .. } => match chunk.trim_end().lines().last() {
-                Some(last) => self.wait_for(&format!("  ⎿ {}", sanitize::one_line(last))),
+                Some(last) => self.wait_for(&format!("  ⎿ {last}")),
                 None => Ok(()),
             },
             AgentEvent::ToolCallFinished { id, is_error, preview, .. } => {
@@ -326,7 +321,7 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
     }
 
     fn question(&mut self, request: &ApprovalRequest) -> io::Result<()> {
-        self.line(Paint::Bold, &sanitize::visible(&request.reason))?;
+        self.line(Paint::Bold, &sanitize::one_line(&request.reason))?;
         // All of it: nobody can agree to what was not shown.
         match &request.preview {
             Some(preview) => self.block(preview, usize::MAX, Kind::Diff),
@@ -340,8 +335,8 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
     fn prompt(&mut self, text: &str) -> io::Result<()> {
         self.settle()?;
         self.is_mid_line = true;
-        let text = self.style().paint(Paint::Bold, text).into_owned();
-        self.tell(&text)
+        let text = sanitize::one_line(text);
+        self.tell(&self.style().paint(Paint::Bold, &text))
     }
 
     fn is_waiting(&self) -> bool {

@@ -1,16 +1,15 @@
 //! The line editor, on a thread of its own: it blocks, and the runtime must not.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use agent::sanitize;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, DefaultEditor};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::logs::private_dir;
-use crate::terminal;
+use crate::{say, terminal};
 
 const PROMPT: &str = "> ";
 
@@ -88,8 +87,7 @@ impl Lines {
     }
 
     fn read(&mut self, say: &str) -> Input {
-        let (say, mut stdout) = (sanitize::visible(say), io::stdout());
-        if let Err(error) = stdout.write_all(say.as_bytes()).and_then(|()| stdout.flush()) {
+        if let Err(error) = say::say(say) {
             return Input::Failed(error.to_string());
         }
         let editor = match &mut self.editor {

@@ -149,7 +149,7 @@ fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
     let line: String = line.trim().chars().take(60).collect();
-    agent::sanitize::one_line(&line).into_owned()
+    agent::sanitize::one_line(&line).into_string()
 }
 
 #[cfg(test)]

@@ -272,14 +272,23 @@ mod breaks {
         check(
             "agent/src/agent.rs",
             "fn f() {\n    println!(\"x\");\n}",
-            &["crates/agent/src/agent.rs:2: `println!`: only cli and evals print"],
+            &["crates/agent/src/agent.rs:2: `println!`: only cli::say writes"],
         );
         check(
             "llm/src/http.rs",
             "use std::io;\nfn f() { io::stderr() }",
             &["crates/llm/src/http.rs:2: `std::io::stderr`"],
         );
-        check("cli/src/render.rs", "fn f() { println!(\"x\") }", &[]);
+        check("cli/src/say.rs", "fn f() { std::io::stdout(); }", &[]);
+    }
+
+    #[test]
+    fn in_the_binary_what_is_written_is_made_visible_first() {
+        check(
+            "cli/src/render.rs",
+            "fn f() { println!(\"x\") }",
+            &["crates/cli/src/render.rs:1: `println!`: only cli::say writes"],
+        );
     }
 
     #[test]

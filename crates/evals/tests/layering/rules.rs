@@ -146,8 +146,8 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        says: "only cli and evals print",
-        within: &["llm/", "agent/"],
+        says: "only cli::say writes to standard output and error, where everything is made visible first",
+        within: &["llm/", "agent/", "cli/"],
         paths: &[
             "std::io::stdout",
             "std::io::stderr",
@@ -159,8 +159,54 @@ pub(crate) const RULES: &[Rule] = &[
         macros: &["print", "println", "eprint", "eprintln", "dbg"],
         methods: &[],
         texts: &[],
-        doors: &[],
-        exceptions: &[],
+        doors: &["cli/src/say.rs"],
+        exceptions: &[
+            Exception {
+                file: "cli/src/app.rs",
+                what: "std::io::stdout",
+                why: "hands them to the renderers, which write nothing that is not visible",
+            },
+            Exception {
+                file: "cli/src/app.rs",
+                what: "std::io::stderr",
+                why: "hands them to the renderers, which write nothing that is not visible",
+            },
+            Exception {
+                file: "cli/src/demo.rs",
+                what: "std::io::stdout",
+                why: "hands them to a renderer",
+            },
+            Exception {
+                file: "cli/src/demo.rs",
+                what: "std::io::stderr",
+                why: "hands them to a renderer",
+            },
+            Exception {
+                file: "cli/src/headless.rs",
+                what: "std::io::stdout",
+                why: "hands it to a renderer when no turn began",
+            },
+            Exception {
+                file: "cli/src/terminal.rs",
+                what: "std::io::stdout",
+                why: "asks how wide it is, and puts it back with a sequence of its own",
+            },
+            Exception {
+                file: "cli/src/terminal.rs",
+                what: "std::io::stderr",
+                why: "asks how wide it is, and puts it back with a sequence of its own",
+            },
+            Exception {
+                file: "cli/src/grants.rs",
+                what: "std::io::stderr",
+                why: "asks whether a person reads it",
+            },
+            Exception {
+                file: "cli/src/signals.rs",
+                what: "std::io::stdout",
+                why: "watches whether it is still read",
+            },
+        ],
     },
     Rule {
         says: "environment variables are read in cli::app and agent::secrets",

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
+use crate::sanitize;
+
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
@@ -48,7 +50,9 @@ pub(super) fn whole(name: &str, before: &[u8], after: &[u8]) -> Option<String> {
 }
 
 fn header(name: &str, before: &[u8]) -> String {
-    let old_name = if before.is_empty() { "/dev/null" } else { name };
+    // A name with a line break would put a line of its own choice into the diff.
+    let name = sanitize::one_line(name);
+    let old_name = if before.is_empty() { "/dev/null" } else { &*name };
     format!("--- {old_name}\n+++ {name}\n")
 }
 
@@ -178,6 +182,12 @@ mod tests {
 
     fn numbers(range: Range<usize>) -> String {
         range.map(|n| format!("{n}\n")).collect()
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_stays_on_its_line() {
+        let diff = unified("a\n+ok\nb", b"", b"x\n");
+        assert!(diff.starts_with("--- /dev/null\n+++ a\\n+ok\\nb\n@@ "), "{diff}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Lays a piece of text out as lines of a width: wrapped, cut, and saying what was left out.
 
-use agent::sanitize;
+use agent::sanitize::{self, Visible};
 
 use super::super::style::{Paint, fit, wrap};
 
@@ -26,15 +26,19 @@ impl Kind {
     }
 }
 
+/// A line and how it is painted.
+pub(super) type Line = (Paint, Visible<'static>);
+
 /// The lines of `text` in their visible form, each of at most `width` columns, at most `most` of them,
 /// and one more that says how many are missing.
 ///
 /// Of a diff the head is kept. Of everything else the tail is kept as well: errors open an output and
 /// summaries close it.
-pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<(Paint, String)> {
-    let text = sanitize::visible(text.trim_end()).replace('\t', "    ");
+pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<Line> {
+    let text = text.trim_end().replace('\t', "    ");
+    let text = sanitize::visible(&text);
     if text.is_empty() {
-        return vec![(Paint::Dim, "(nothing)".to_owned())];
+        return vec![(Paint::Dim, Visible::own("(nothing)"))];
     }
     let mut laid = all_lines(&text, width, kind);
     if laid.len() > most {
@@ -51,13 +55,14 @@ pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<
     laid
 }
 
-fn all_lines(text: &str, width: usize, kind: Kind) -> Vec<(Paint, String)> {
+fn all_lines(text: &Visible<'_>, width: usize, kind: Kind) -> Vec<Line> {
     let mut laid = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if !line.trim().is_empty() {
             let paint = kind.paint(line);
-            laid.extend(wrap(line, width).into_iter().map(|piece| (paint, piece.to_owned())));
+            let line = sanitize::one_line(line);
+            laid.extend(wrap(&line, width).into_iter().map(|piece| (paint, piece.into_owned())));
             continue;
         }
         let mut blank = 1;
@@ -67,14 +72,14 @@ fn all_lines(text: &str, width: usize, kind: Kind) -> Vec<(Paint, String)> {
         if blank > BLANK_LINES {
             laid.push(note(&format!("({blank} blank lines)"), width));
         } else {
-            laid.extend((0..blank).map(|_| (Paint::Plain, String::new())));
+            laid.extend((0..blank).map(|_| (Paint::Plain, Visible::own(""))));
         }
     }
     laid
 }
 
-fn note(text: &str, width: usize) -> (Paint, String) {
-    (Paint::Dim, fit(text, width).into_owned())
+fn note(text: &str, width: usize) -> Line {
+    (Paint::Dim, fit(&sanitize::one_line(text), width).into_owned())
 }
 
 #[cfg(test)]
@@ -84,7 +89,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, width: usize, most: usize, want: &[&str]) {
         let laid = lay_out(text, width, most, Kind::Plain(Paint::Plain));
-        let lines: Vec<&str> = laid.iter().map(|(_, line)| line.as_str()).collect();
+        let lines: Vec<&str> = laid.iter().map(|(_, line)| &**line).collect();
         assert_eq!(lines, want, "{text:?}");
     }
 
@@ -101,7 +106,7 @@ mod tests {
     fn of_a_diff_the_head_is_kept() {
         let laid = lay_out("@@ 1\n+a\n-b\n c", 40, 2, Kind::Diff);
         let want = [(Paint::Cyan, "@@ 1"), (Paint::Green, "+a"), (Paint::Dim, "… 2 more lines")];
-        assert_eq!(laid, want.map(|(paint, line)| (paint, line.to_owned())));
+        assert_eq!(laid, want.map(|(paint, line)| (paint, Visible::own(line))));
     }
 
     #[test]

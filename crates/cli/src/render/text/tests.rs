@@ -13,12 +13,12 @@ fn retrying() -> AgentEvent {
 }
 
 /// Plain looks of 80 columns.
-fn plain() -> Look {
+pub(super) fn plain() -> Look {
     let off = Style { is_on: false };
     Look { out: off, err: off, width: 80, is_verbose: false }
 }
 
-fn coloured() -> Look {
+pub(super) fn coloured() -> Look {
     let on = Style { is_on: true };
     Look { out: on, err: on, ..plain() }
 }
@@ -37,15 +37,15 @@ fn step(step: u32) -> AgentEvent {
     AgentEvent::StepStarted { step }
 }
 
-fn text(text: &str) -> AgentEvent {
+pub(super) fn text(text: &str) -> AgentEvent {
     AgentEvent::TextDelta { text: text.into() }
 }
 
-fn call(id: &str, name: &str, args: Value) -> AgentEvent {
+pub(super) fn call(id: &str, name: &str, args: Value) -> AgentEvent {
     AgentEvent::ToolCallStarted { id: id.into(), name: name.into(), args }
 }
 
-fn result(id: &str, is_error: bool, preview: &str) -> AgentEvent {
+pub(super) fn result(id: &str, is_error: bool, preview: &str) -> AgentEvent {
     AgentEvent::ToolCallFinished {
         id: id.into(),
         name: "x".into(),
@@ -54,7 +54,7 @@ fn result(id: &str, is_error: bool, preview: &str) -> AgentEvent {
     }
 }
 
-fn end(outcome: TurnOutcome, text: &str) -> AgentEvent {
+pub(super) fn end(outcome: TurnOutcome, text: &str) -> AgentEvent {
     let counts = Usage { input: Some(12_345), output: Some(67), ..Usage::default() };
     AgentEvent::TurnFinished(TurnSummary {
         outcome,

@@ -91,7 +91,7 @@ fn search(criterion: &mut Criterion) {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let access = FileAccess::new(AccessRules::workspace(&tree)).unwrap();
-    let tools = builtin(access, Bash::default());
+    let tools = builtin(access, Bash::unconfined());
     let ctx = ToolContext {
         cwd: tree.clone(),
         cancel: CancellationToken::new(),

@@ -191,6 +191,8 @@ impl Git {
             cancel: CancellationToken::new(),
             keep: KEEP,
             output: None,
+            descriptors: Vec::new(),
+            confines: false,
         }
     }
 }

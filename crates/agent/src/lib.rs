@@ -13,6 +13,7 @@ pub mod git;
 pub mod permissions;
 pub mod process;
 pub mod registry;
+pub mod sandbox;
 pub mod sanitize;
 pub mod secrets;
 pub mod session;

@@ -23,6 +23,7 @@ mod vfork;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
@@ -50,6 +51,11 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// Its whole environment, usually from [`child_env`](crate::secrets::child_env).
     pub env: Vec<(OsString, OsString)>,
+    /// Further open files, each with the number under which the program finds it, from 3 up.
+    pub descriptors: Vec<(OwnedFd, i32)>,
+    /// Whether the program puts a process namespace around what it starts, as the wrapper of a sandbox
+    /// does. Then its end is the end of all of it, and the first process inside hears only SIGKILL.
+    pub confines: bool,
     /// How long it may run.
     pub timeout: Duration,
     /// Ends it early.

@@ -43,7 +43,7 @@ fn a_full_disk_under_an_edit_leaves_the_old_file_and_nothing_else() {
 fn run_into_the_limit(folder: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let access = FileAccess::new(AccessRules::workspace(folder)).unwrap();
-    let tools = builtin(access, Bash::default());
+    let tools = builtin(access, Bash::unconfined());
     let ctx = ToolContext {
         cwd: folder.canonicalize().unwrap(),
         cancel: CancellationToken::new(),

@@ -6,11 +6,13 @@ mod lookup;
 mod models;
 mod plan;
 mod room;
+mod sandbox;
 mod system;
 mod tape;
 pub(crate) mod trust;
 
 use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::permissions::{ByName, PolicyParts};
 use agent::registry::ToolRegistry;
+use agent::sandbox::{Sandbox, SandboxPolicy};
 use agent::secrets::Redactor;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
@@ -303,7 +306,11 @@ impl Work {
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(cwd, &self.env.own_dirs)?,
+            tools: builtin_tools(
+                cwd,
+                &self.env.own_dirs,
+                commands(configuration, cwd, &self.env.own_dirs),
+            )?,
             policy: policy(configuration),
             programs: Arc::new(ByName),
             approver,
@@ -378,16 +385,43 @@ fn policy(configuration: &Configuration) -> Policy {
 }
 
 /// The tools on offer for work in `cwd`; `own`, anvil's own folders, are out of their reach.
-pub(crate) fn builtin_tools(cwd: &Path, own: &[PathBuf]) -> Result<ToolRegistry, StartError> {
+pub(crate) fn builtin_tools(
+    cwd: &Path,
+    own: &[PathBuf],
+    commands: Bash,
+) -> Result<ToolRegistry, StartError> {
     let mut rules = AccessRules::workspace(cwd);
     rules.protected.extend_from_slice(own);
     let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
     let redactor = Arc::new(Redactor::lazy(|| agent::secrets::in_environment(&[])));
     let mut tools = ToolRegistry::default();
-    for tool in tools::builtin(access, Bash::default()) {
+    for tool in tools::builtin(access, commands) {
         tools.register(tool).expect("the built-in tools have good names of their own");
     }
     Ok(tools.redacting(redactor))
+}
+
+/// Commands as configured: confined, and with the variables that a person trusted them with.
+fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf]) -> Bash {
+    let settings = &configuration.settings;
+    let passthrough = settings.runtime.sandbox.env_passthrough.iter().flatten();
+    Bash {
+        passthrough: passthrough.map(OsString::from).collect(),
+        sandbox: sandbox::sandbox(settings, cwd, own),
+    }
+}
+
+/// Commands of the demo, in a folder that is thrown away: confined where that works here, and otherwise not.
+/// They are part of the program, so the second is no risk.
+pub(crate) fn demo_commands(cwd: &Path) -> (Bash, Option<String>) {
+    let problem = agent::sandbox::probe().problem;
+    let policy = match &problem {
+        None => SandboxPolicy::WorkspaceWrite { network: false },
+        Some(_) => SandboxPolicy::FullAccess,
+    };
+    let sandbox = Sandbox::new(policy, sandbox::layout(cwd, &[]));
+    let why = problem.map(|problem| format!("{}: {}", problem.what, problem.remedy));
+    (Bash::new(Arc::new(sandbox)), why)
 }
 
 /// The folder to work in, absolute and without symbolic links.

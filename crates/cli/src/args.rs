@@ -8,6 +8,7 @@ use agent::PermissionMode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use llm::config::Origin;
+use llm::config::file::SandboxMode;
 
 use crate::exit;
 
@@ -67,6 +68,15 @@ pub(crate) struct Args {
     #[arg(long, alias = "yolo", conflicts_with = "permission_mode")]
     dangerously_skip_permissions: bool,
 
+    /// What commands may write. With full-access nothing confines them; external means that a container
+    /// around anvil does
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) sandbox: Option<Confine>,
+
+    /// Let commands connect to anywhere
+    #[arg(long)]
+    pub(crate) network: bool,
+
     /// Text to add at the end of the system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
@@ -95,6 +105,31 @@ pub(crate) struct Args {
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// What commands may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Confine {
+    /// Nothing but temporary files
+    ReadOnly,
+    /// The workspace
+    WorkspaceWrite,
+    /// Everything
+    FullAccess,
+    /// Everything that a container around anvil lets them
+    External,
+}
+
+impl Confine {
+    /// The same as a value of the configuration.
+    pub(crate) fn as_mode(self) -> SandboxMode {
+        match self {
+            Self::ReadOnly => SandboxMode::ReadOnly,
+            Self::WorkspaceWrite => SandboxMode::WorkspaceWrite,
+            Self::FullAccess => SandboxMode::FullAccess,
+            Self::External => SandboxMode::External,
+        }
+    }
 }
 
 /// What else the program can do.
@@ -215,6 +250,8 @@ impl Args {
             (self.max_wall_time.is_some(), "--max-wall-time"),
             (self.permission_mode.is_some(), "--permission-mode"),
             (self.dangerously_skip_permissions, "--dangerously-skip-permissions"),
+            (self.sandbox.is_some(), "--sandbox"),
+            (self.network, "--network"),
             (self.append_system_prompt.is_some(), "--append-system-prompt"),
             (self.system_file.is_some(), "--system-file"),
             (self.no_stdin, "--no-stdin"),

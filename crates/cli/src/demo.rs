@@ -107,6 +107,12 @@ async fn turn(
     is_plain: bool,
     signals: &Signals,
 ) -> Result<(TurnOutcome, io::Result<()>), StartError> {
+    let (commands, unconfined) = app::demo_commands(cwd);
+    if let Some(why) = unconfined
+        && let Err(error) = say(&format!("Commands run without a sandbox: {why}\n\n"))
+    {
+        return Ok((TurnOutcome::Done, Err(error)));
+    }
     let (events, receiver) = agent::channel::channel();
     let look = terminal::look(Wishes { is_plain, is_verbose: false });
     let renderer = Text::new(io::stdout(), io::stderr(), Audience::Demo, look);
@@ -120,7 +126,7 @@ async fn turn(
             id: "script".to_owned(),
             ..ModelRef::default()
         },
-        tools: app::builtin_tools(cwd, &[])?,
+        tools: app::builtin_tools(cwd, &[], commands)?,
         // The folder is thrown away, so nothing in it needs a person's word.
         policy: Policy::of_mode(PermissionMode::Bypass),
         programs: Arc::new(ByName),
@@ -150,6 +156,8 @@ async fn test(cwd: &Path, session_id: &str) -> Result<(), String> {
         cancel: CancellationToken::new(),
         keep: Keep { head: 4096, tail: 4096 },
         output: None,
+        descriptors: Vec::new(),
+        confines: false,
     };
     let child = process::spawn(spec).map_err(|error| error.to_string())?;
     let finished = child.wait().await.map_err(|error| error.to_string())?;

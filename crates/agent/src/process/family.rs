@@ -3,7 +3,8 @@
 //! This process is the reaper of its orphaned descendants, so whatever a dead child left behind is now a
 //! child of ours: there is nothing to search, one small file lists it. Only our own children are ever
 //! signalled, and their ids cannot be reused before we reap them, so no foreign process can be hit. A
-//! process further down becomes our child when the one above it ends.
+//! process further down becomes our child when the one above it ends. The exception is what runs in the
+//! process namespace of a sandbox, see [`Family::signal_inside`].
 //!
 //! What remains is to tell whose orphan it is, or whether it is one at all and not something that the
 //! program around us has started. Session, group and environment tell, and a limit that is inherited.
@@ -18,7 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open,
+    pidfd_send_signal,
+};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 /// The variable by which a process is known to belong to a call.
@@ -193,6 +197,32 @@ impl Family {
             let in_group = group_of(pid) == Some(self.leader);
             if signal == Signal::KILL || (first && !in_group) {
                 report(rustix::process::kill_process(pid, signal));
+            }
+        }
+    }
+
+    /// Signals, once each, what runs in the process namespace that the leader made, but its first process.
+    ///
+    /// These are not children of ours, and their numbers may be used anew at any moment. So each is held
+    /// fast first, and signalled only if the process with its number is still a child of its parent then:
+    /// whatever else was held has ended.
+    pub(super) fn signal_inside(&mut self, signal: Signal, leader_runs: bool) {
+        let mut above = self.survivors();
+        if leader_runs {
+            above.extend(children_of(self.leader).unwrap_or_default());
+        }
+        while let Some(parent) = above.pop() {
+            for child in children_of(parent).unwrap_or_default() {
+                above.push(child);
+                if !self.asked.insert(child) {
+                    continue;
+                }
+                // One that has gone, or a kernel before 5.3: then SIGKILL is the first it hears.
+                let Ok(held) = pidfd_open(child, PidfdFlags::empty()) else { continue };
+                if children_of(parent).is_ok_and(|children| children.contains(&child)) {
+                    self.members.insert(child);
+                    report(pidfd_send_signal(held, signal));
+                }
             }
         }
     }

@@ -74,6 +74,10 @@ impl Family {
 
     pub(super) fn signal_orphans(&mut self, _signal: Signal) {}
 
+    pub(super) fn signal_inside(&mut self, signal: Signal, leader_runs: bool) {
+        self.signal_group(signal, leader_runs);
+    }
+
     pub(super) fn kill_at_once(&mut self, leader_runs: bool) {
         self.signal_group(Signal::KILL, leader_runs);
     }

@@ -38,6 +38,10 @@ pub(super) struct Owner {
     stop: CancellationToken,
     started: Instant,
     timeout: Duration,
+    /// See [`Spec::confines`].
+    confines: bool,
+    /// How many of the processes that had to be ended are the sandbox's own.
+    own: usize,
     done: bool,
 }
 
@@ -77,6 +81,8 @@ impl Owner {
             stop,
             started: Instant::now(),
             timeout: spec.timeout,
+            confines: spec.confines,
+            own: 0,
             done: false,
         }
     }
@@ -93,7 +99,7 @@ impl Owner {
             ended,
             stdout: self.stdout.capture.take(),
             stderr: self.stderr.capture.take(),
-            stragglers: self.family.ended(),
+            stragglers: self.family.ended().saturating_sub(self.own),
             unended,
             duration: self.started.elapsed(),
         }
@@ -135,12 +141,24 @@ impl Owner {
 
     /// Asks every process of the family to end, then forces it. Returns how many are left.
     async fn end_all(&mut self) -> usize {
-        self.family.remember(self.exited.is_none());
+        let leader_runs = self.exited.is_none();
+        self.family.remember(leader_runs);
+        if self.confines {
+            // The first process inside, and until it exits the command, which is otherwise the leader.
+            self.own = 1 + usize::from(leader_runs);
+        }
         for (signal, grace) in [(Signal::TERM, TERM_GRACE), (Signal::KILL, KILL_GRACE)] {
             let mut watch = Watch::until(grace);
-            self.family.signal_group(signal, self.exited.is_none());
+            // The wrapper would end without its first process, which in turn hears nothing but SIGKILL.
+            let only_inside = self.confines && signal == Signal::TERM;
+            if !only_inside {
+                self.family.signal_group(signal, self.exited.is_none());
+            }
             loop {
-                self.family.signal_orphans(signal);
+                match only_inside {
+                    true => self.family.signal_inside(signal, self.exited.is_none()),
+                    false => self.family.signal_orphans(signal),
+                }
                 if self.is_gone() {
                     return 0;
                 }

@@ -1,9 +1,11 @@
 //! Starts a child: its pipes, and the quickest way this system has.
 
 use std::io::{self, PipeWriter};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
+use command_fds::{CommandFdExt as _, FdMapping};
 use process_wrap::std::{CommandWrap, CommandWrapper as _, ProcessSession};
 use rustix::process::Pid;
 use tokio::net::unix::pipe::Receiver;
@@ -59,11 +61,23 @@ fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
     if let Some(arg0) = &spec.arg0 {
         std::os::unix::process::CommandExt::arg0(&mut command, arg0);
     }
+    let further = out_of_the_way(spec)?.into_iter();
+    let further = further.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd });
+    command.fd_mappings(further.collect()).map_err(io::Error::other)?;
     // Only the wrapper's way to start is used; the child it would give back waits for the whole group.
     ProcessSession.pre_spawn(&mut command, &CommandWrap::with_new("", |_| {}))?;
     let leader = Pid::from_child(&command.spawn()?);
     mark.put_on(leader);
     Ok(leader)
+}
+
+/// Copies of the further descriptors of a child, above all the numbers that they will have: giving one its
+/// number must not close another.
+pub(super) fn out_of_the_way(spec: &Spec) -> rustix::io::Result<Vec<(OwnedFd, i32)>> {
+    let above = spec.descriptors.iter().map(|(_, number)| number + 1).max().unwrap_or_default();
+    let copy =
+        |(fd, number): &(OwnedFd, i32)| Ok((rustix::io::fcntl_dupfd_cloexec(fd, above)?, *number));
+    spec.descriptors.iter().map(copy).collect()
 }
 
 /// Keeps a forked child from inheriting that a signal which a shell needs to end is ignored; `vfork` resets
@@ -111,6 +125,8 @@ mod tests {
             cancel: CancellationToken::new(),
             keep: Keep { head: 0, tail: 0 },
             output: None,
+            descriptors: Vec::new(),
+            confines: false,
         }
     }
 

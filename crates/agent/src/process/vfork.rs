@@ -6,7 +6,7 @@
 //! directory, so one thread that has a working directory of its own goes there first.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
 use super::family::{MARK, Mark, put_limit};
-use super::start::Pipes;
+use super::start::{Pipes, out_of_the_way};
 use super::{SpawnError, Spec};
 
 /// Where programs are when the child's environment does not say.
@@ -82,6 +82,8 @@ struct Order {
     environment: Vec<CString>,
     /// What becomes standard output and standard error; the asker keeps them open meanwhile.
     outputs: [i32; 2],
+    /// What becomes further descriptors, and their numbers.
+    further: Vec<(OwnedFd, i32)>,
     limit: u64,
     answer: SyncSender<Result<Pid, Fault>>,
 }
@@ -117,6 +119,7 @@ impl Order {
                 .map(|entry| c_string(&entry))
                 .collect::<Result<_, _>>()?,
             outputs: pipes.writers.each_ref().map(AsRawFd::as_raw_fd),
+            further: out_of_the_way(spec).map_err(|error| Errno::from_raw(error.raw_os_error()))?,
             limit: mark.limit(),
             answer,
         })
@@ -163,6 +166,9 @@ impl Order {
         let [stdout, stderr] = self.outputs;
         actions.add_dup2(stdout, libc::STDOUT_FILENO)?;
         actions.add_dup2(stderr, libc::STDERR_FILENO)?;
+        for (from, to) in &self.further {
+            actions.add_dup2(from.as_raw_fd(), *to)?;
+        }
         Ok(actions)
     }
 }

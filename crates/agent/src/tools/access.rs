@@ -30,8 +30,9 @@ pub use names::asks_before_writing;
 pub use replace::{Expect, Replaced};
 pub(crate) use walk::{LeftOut, Route, Walked};
 
-use mask::Masks;
-use names::{authority, lies_under};
+pub(crate) use mask::Masks;
+pub(crate) use names::authority;
+use names::lies_under;
 
 /// What a [`FileAccess`] is made from. Roots come from the harness, never from the model.
 #[derive(Debug, Clone)]

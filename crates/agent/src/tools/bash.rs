@@ -14,8 +14,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::process::{self, Ended, Keep, OutputSeen, SpawnError, Spec, Stream};
+use crate::sandbox::{Sandbox, Wrapped};
 use crate::secrets::{RedactStream, Redactor, child_env};
 use crate::tool::{Effects, OnCancel, OutputSink, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tools::off_runtime::off_runtime;
 use plain::Plain;
 
 /// How long a command may run when the call does not say.
@@ -26,10 +28,12 @@ const MAX_TIMEOUT_MS: u64 = 600_000;
 const KEEP: Keep = Keep { head: 128 * 1024, tail: 128 * 1024 };
 
 /// Runs a command line in a fresh bash.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct Bash {
     /// Names of further environment variables that a person trusted commands with.
     pub passthrough: Vec<OsString>,
+    /// What confines the commands.
+    pub sandbox: Arc<Sandbox>,
 }
 
 /// What a call of [`Bash`] says.
@@ -76,7 +80,8 @@ impl TypedTool for Bash {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled("cancelled before the command was started".into()));
         }
-        let child = process::spawn(self.spec(args.command, timeout_ms, ctx)).map_err(refused)?;
+        let wrapped = self.wrapped(args.command, ctx).await?;
+        let child = process::spawn(spec(wrapped, timeout_ms, ctx)).map_err(refused)?;
         let finished = child.wait().await.map_err(|error| {
             ToolError::Cancelled(format!(
                 "the command was ended because anvil is stopping; its effects are uncertain ({error})"
@@ -92,21 +97,46 @@ impl TypedTool for Bash {
 }
 
 impl Bash {
-    fn spec(&self, command: String, timeout_ms: u64, ctx: &ToolContext) -> Spec {
+    /// Commands in `sandbox`, with no further variables.
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self { passthrough: Vec::new(), sandbox }
+    }
+
+    /// Commands that nothing confines, for embedding where something else does, and for tests.
+    pub fn unconfined() -> Self {
+        Self::new(Arc::new(Sandbox::unconfined()))
+    }
+
+    /// The command as the sandbox runs it.
+    async fn wrapped(&self, command: String, ctx: &ToolContext) -> Result<Wrapped, ToolError> {
         let env = child_env(&ctx.session_id, &self.passthrough);
-        Spec {
-            program: bash_in(&env),
-            // The name that its messages begin with.
-            arg0: Some("bash".into()),
+        let (sandbox, cwd, grants) =
+            (Arc::clone(&self.sandbox), ctx.cwd.clone(), ctx.grants.clone());
+        off_runtime(&ctx.cancel, move || {
+            let bash = bash_in(&env);
             // The command may begin with a dash.
-            args: vec!["-c".into(), "--".into(), command.into()],
-            cwd: ctx.cwd.clone(),
-            env,
-            timeout: Duration::from_millis(timeout_ms),
-            cancel: ctx.cancel.clone(),
-            keep: KEEP,
-            output: ctx.output.clone().map(|sink| live(sink, &ctx.redactor)),
-        }
+            let args = vec!["-c".into(), "--".into(), command.into()];
+            let wrapped = sandbox.wrap(&bash, args, &cwd, env, &grants);
+            wrapped.map_err(|error| ToolError::Failed(error.to_string()))
+        })
+        .await
+    }
+}
+
+fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> Spec {
+    let Wrapped { program, arg0, args, env, descriptors, confines } = wrapped;
+    Spec {
+        program,
+        arg0,
+        args,
+        cwd: ctx.cwd.clone(),
+        env,
+        descriptors,
+        confines,
+        timeout: Duration::from_millis(timeout_ms),
+        cancel: ctx.cancel.clone(),
+        keep: KEEP,
+        output: ctx.output.clone().map(|sink| live(sink, &ctx.redactor)),
     }
 }
 
@@ -224,7 +254,7 @@ mod tests {
     }
 
     async fn call(args: Value) -> Result<String, ToolError> {
-        Bash::default().call(args, &context()).await.map(|output| output.text)
+        Bash::unconfined().call(args, &context()).await.map(|output| output.text)
     }
 
     #[track_caller]
@@ -272,7 +302,7 @@ mod tests {
         let screen = Arc::new(Screen::default());
         let ctx = ToolContext { output: Some(screen.clone()), ..context() };
         let command = "printf '\\033[31m\\xe6'; sleep 0.05; printf '\\xbc\\xa2\\0\\033]0;t\\007!'; echo e >&2";
-        Bash::default().call(json!({ "command": command }), &ctx).await.unwrap();
+        Bash::unconfined().call(json!({ "command": command }), &ctx).await.unwrap();
         let mut shown = screen.0.lock().unwrap().clone();
         shown.sort();
         assert_eq!(shown.concat(), "e\n漢!");
@@ -286,7 +316,7 @@ mod tests {
         let ctx = ToolContext { output: Some(screen.clone()), redactor, ..context() };
         let command = "printf 'a sk-test-0123'; sleep 0.05; printf ! >&2; sleep 0.05; \
              printf '456789\\033[0mabcdef0123 b'";
-        let said = Bash::default().call(json!({ "command": command }), &ctx).await.unwrap().text;
+        let said = Bash::unconfined().call(json!({ "command": command }), &ctx).await.unwrap().text;
         assert_eq!(said, "Exit code: 0\nstdout:\na «redacted:MY_KEY» b\nstderr:\n!");
         let shown = screen.0.lock().unwrap().concat();
         assert_eq!(shown, "a !«redacted:MY_KEY» b");
@@ -298,7 +328,7 @@ mod tests {
         ctx.cancel.cancel();
         let file = ctx.cwd.join(format!("anvil-bash-{}", std::process::id()));
         let command = format!("touch {}", file.display());
-        let result = Bash::default().call(json!({ "command": command }), &ctx).await;
+        let result = Bash::unconfined().call(json!({ "command": command }), &ctx).await;
         assert_eq!(
             result,
             Err(ToolError::Cancelled("cancelled before the command was started".into()))
@@ -308,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_trusted_variable_reaches_the_command_and_the_session_is_told() {
-        let bash = Bash { passthrough: vec!["CARGO_MANIFEST_DIR".into()] };
+        let bash = Bash { passthrough: vec!["CARGO_MANIFEST_DIR".into()], ..Bash::unconfined() };
         let command = "echo $CARGO_MANIFEST_DIR $ANVIL_SESSION_ID $AI_AGENT";
         let said = bash.call(json!({ "command": command }), &context()).await.unwrap().text;
         let here = env!("CARGO_MANIFEST_DIR");

@@ -44,7 +44,7 @@ mod tests {
     use crate::tools::access::AccessRules;
 
     fn tools() -> Vec<Arc<dyn Tool>> {
-        builtin(FileAccess::new(AccessRules::workspace("/")).unwrap(), Bash::default())
+        builtin(FileAccess::new(AccessRules::workspace("/")).unwrap(), Bash::unconfined())
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) fn shell(command: &str) -> Spec {
         cancel: CancellationToken::new(),
         keep: KEEP,
         output: None,
+        descriptors: Vec::new(),
+        confines: false,
     }
 }
 

@@ -136,6 +136,7 @@ pub(crate) fn load(
     let settings = inputs.settings(inputs.grant.as_ref()).map_err(StartError::Config)?;
     tell_refused(&settings, &mut notices);
     tell_not_enforced(&settings, &mut notices);
+    notices.extend(super::sandbox::notice(&settings));
     for notice in &mut notices {
         shorten(notice);
     }
@@ -201,6 +202,12 @@ fn flags(args: &Args) -> Vec<(Key, &'static str, Value)> {
     }
     if let Some(mode) = args.permission_mode() {
         flags.push((Key::of(["permissions", "mode"]), "--permission-mode", json!(mode)));
+    }
+    if let Some(mode) = args.sandbox {
+        flags.push((Key::of(["sandbox", "mode"]), "--sandbox", json!(mode.as_mode())));
+    }
+    if args.network {
+        flags.push((Key::of(["sandbox", "network"]), "--network", json!(true)));
     }
     flags
 }

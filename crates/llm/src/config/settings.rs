@@ -185,7 +185,7 @@ impl Settings {
             matches!(
                 key.names()[..],
                 ["permissions", "allow" | "ask" | "deny"]
-                    | ["sandbox" | "mcp" | "hooks", ..]
+                    | ["mcp" | "hooks", ..]
                     | ["agent", "compact_at"]
             )
         };

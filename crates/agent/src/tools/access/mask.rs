@@ -38,7 +38,7 @@ pub const CREDENTIALS: &[&str] = &[
 
 /// A compiled list of masks.
 #[derive(Debug, Clone)]
-pub(super) struct Masks(Gitignore);
+pub(crate) struct Masks(Gitignore);
 
 impl Masks {
     /// Compiles lines as in `.gitignore`: the last match wins, `!` makes visible again, a slash
@@ -46,7 +46,7 @@ impl Masks {
     ///
     /// # Errors
     /// [`AccessError::BadMask`].
-    pub(super) fn new(lines: &[String]) -> Result<Self, AccessError> {
+    pub(crate) fn new(lines: &[String]) -> Result<Self, AccessError> {
         let bad = |error: ignore::Error| AccessError::BadMask(error.to_string());
         let mut builder = GitignoreBuilder::new("");
         for line in lines {
@@ -67,7 +67,7 @@ impl Masks {
     }
 
     /// Whether the path itself is masked, for walks that have already left out masked folders.
-    pub(super) fn hide_entry(&self, relative: &Path, is_dir: bool) -> bool {
+    pub(crate) fn hide_entry(&self, relative: &Path, is_dir: bool) -> bool {
         !self.0.is_empty() && self.0.matched(lower(relative), is_dir).is_ignore()
     }
 }

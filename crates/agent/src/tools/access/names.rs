@@ -9,7 +9,7 @@ pub(super) fn is_git(name: &OsStr) -> bool {
 }
 
 /// `.git` or `.anvil`, when `name` is one of them for some file system.
-pub(super) fn authority(name: &OsStr) -> Option<&'static str> {
+pub(crate) fn authority(name: &OsStr) -> Option<&'static str> {
     const HELD: [&str; 2] = [".git", ".anvil"];
     // Every file of a walk comes by here, so the common case allocates nothing.
     let bytes = name.as_encoded_bytes();

@@ -164,7 +164,7 @@ fn call(command: &str, timeout: Option<u64>, cancel_after: Option<u64>, workspac
     let rss = memory::reset_peak();
     let started = Instant::now();
     let result = runtime.block_on(async {
-        let bash = Bash::default();
+        let bash = Bash::unconfined();
         let call = bash.call(args, &ctx);
         let cancel = async {
             match cancel_after {

@@ -1,0 +1,283 @@
+//! Confines commands: what they may write, whom they may reach, what they get to see.
+//!
+//! A [`Sandbox`] is made once per session from a [`SandboxPolicy`] and a [`Layout`]. [`Sandbox::wrap`] turns a
+//! command into the one that runs it confined, by bubblewrap: an own view of the file system (`mounts`), own
+//! processes, no network, and a list of refused system calls (`seccomp`). Where that does not work nothing
+//! runs; only a person lets commands run unconfined.
+
+mod bwrap;
+mod mounts;
+mod probe;
+#[cfg(target_os = "linux")]
+mod seccomp;
+mod survey;
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::permissions::Confinement;
+use crate::tool::Grants;
+use mounts::{Ground, Mount, plan_mounts};
+pub use probe::{Probe, Problem, probe};
+use survey::Survey;
+
+/// How commands are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxPolicy {
+    /// They write nothing but temporary files, which are gone afterwards, and reach nobody.
+    ReadOnly,
+    /// They write the workspace and what else is writable.
+    WorkspaceWrite {
+        /// Whether they reach the network.
+        network: bool,
+    },
+    /// Not at all. For a person to choose, never for a repository or a model.
+    FullAccess,
+    /// Not by anvil: what it runs in already does.
+    External,
+}
+
+/// What a sandbox is made from. Everything comes from the harness, never from the model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Where commands run.
+    pub workspace: PathBuf,
+    /// Further folders that may be written.
+    pub writable: Vec<PathBuf>,
+    /// Further folders that may be read although they lie in a hidden place.
+    pub readable: Vec<PathBuf>,
+    /// What is never written even inside a writable folder. `.git` and `.anvil` at any depth, with all that
+    /// they lead to, need not be listed.
+    pub protected: Vec<PathBuf>,
+    /// Files below the writable folders that cannot be read: lines as in `.gitignore`.
+    pub masked: Vec<String>,
+    /// Further single files that cannot be read.
+    pub hidden: Vec<PathBuf>,
+    /// The user's home folders, of which only toolchains are shown.
+    pub homes: Vec<PathBuf>,
+}
+
+impl Layout {
+    /// The workspace alone, with the usual credential files masked.
+    pub fn workspace(dir: impl Into<PathBuf>) -> Self {
+        let masked =
+            crate::tools::access::CREDENTIALS.iter().map(|&line| line.to_owned()).collect();
+        Self { workspace: dir.into(), masked, ..Self::default() }
+    }
+}
+
+/// Why a command cannot run confined.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The machine cannot confine commands.
+    #[error("{}", unsupported(.0))]
+    Unsupported(Problem),
+    /// The workspace cannot be found.
+    #[error("the workspace {} cannot be used: {source}", dir.display())]
+    Workspace {
+        /// The workspace.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The workspace is so wide that confining commands to it means nothing.
+    #[error(
+        "{} is too wide a workspace for commands to be let loose in: the user has to start anvil in the folder of \
+         a project, or with --sandbox read-only",
+        dir.display()
+    )]
+    TooWide {
+        /// The workspace.
+        dir: PathBuf,
+    },
+    /// A mask is no pattern.
+    #[error("{0}")]
+    BadMask(String),
+    /// The options could not be handed over.
+    #[error("the sandbox cannot be set up: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn unsupported(problem: &Problem) -> String {
+    let Problem { what, remedy } = problem;
+    format!(
+        "no command can run, since none can be confined: {what}. This is for the user to mend, not for you: {remedy}. \
+         Only the user can also choose to run commands unconfined, by starting anvil with --sandbox full-access. Go \
+         on without commands, or say what you need"
+    )
+}
+
+/// A command as it is started.
+#[derive(Debug)]
+pub struct Wrapped {
+    /// The program.
+    pub program: PathBuf,
+    /// What it is told its own name is; `program` itself when absent.
+    pub arg0: Option<OsString>,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Open files that it is given, with their numbers.
+    pub descriptors: Vec<(OwnedFd, i32)>,
+    /// Whether it is the wrapper around a process namespace.
+    pub confines: bool,
+}
+
+/// Confines the commands of one session.
+#[derive(Debug)]
+pub struct Sandbox {
+    policy: SandboxPolicy,
+    layout: Layout,
+    plan: Mutex<Option<Arc<Plan>>>,
+}
+
+/// What was found out about the machine and the workspace.
+#[derive(Debug)]
+struct Plan {
+    ground: Ground,
+    /// Of a call to which nothing was granted.
+    mounts: Vec<Mount>,
+}
+
+impl Sandbox {
+    /// A sandbox for `layout`. Looks at nothing yet.
+    pub fn new(policy: SandboxPolicy, layout: Layout) -> Self {
+        Self { policy, layout, plan: Mutex::default() }
+    }
+
+    /// None: commands do what the user could.
+    pub fn unconfined() -> Self {
+        Self::new(SandboxPolicy::FullAccess, Layout::default())
+    }
+
+    /// How commands are confined.
+    pub fn policy(&self) -> SandboxPolicy {
+        self.policy
+    }
+
+    /// What commands are certain to be held back by, for whoever decides what may run unasked. Tries the
+    /// sandbox out when nobody did yet.
+    pub fn confinement(&self) -> Confinement {
+        let works = || probe::tool().is_ok();
+        match self.policy {
+            SandboxPolicy::ReadOnly if works() => Confinement::ReadOnly,
+            SandboxPolicy::WorkspaceWrite { .. } if works() => Confinement::Workspace,
+            SandboxPolicy::External => Confinement::External,
+            SandboxPolicy::ReadOnly
+            | SandboxPolicy::WorkspaceWrite { .. }
+            | SandboxPolicy::FullAccess => Confinement::None,
+        }
+    }
+
+    /// The command that runs `program` with `args` confined, in `cwd`, with `env`; `grants` opens for this
+    /// one what a person said yes to. Does blocking file work; the first call walks through the workspace.
+    ///
+    /// # Errors
+    /// When the command cannot be confined as the policy says. Then it must not run.
+    pub fn wrap(
+        &self,
+        program: &Path,
+        args: Vec<OsString>,
+        cwd: &Path,
+        env: Vec<(OsString, OsString)>,
+        grants: &Grants,
+    ) -> Result<Wrapped, SandboxError> {
+        let (may_write, network) = match self.policy {
+            SandboxPolicy::ReadOnly => (false, false),
+            SandboxPolicy::WorkspaceWrite { network } => (true, network),
+            SandboxPolicy::FullAccess | SandboxPolicy::External => {
+                return Ok(Wrapped {
+                    program: program.to_owned(),
+                    arg0: program.file_name().map(OsStr::to_owned),
+                    args,
+                    env,
+                    descriptors: Vec::new(),
+                    confines: false,
+                });
+            }
+        };
+        let tool = probe::tool().map_err(SandboxError::Unsupported)?;
+        let plan = self.plan(may_write)?;
+        let has_network = network || grants.network;
+        let inner = environment(&env, &plan.ground.writable, has_network);
+        let mounts = match grants.paths.is_empty() {
+            true => Cow::Borrowed(&plan.mounts),
+            false => Cow::Owned(plan_mounts(&opened(&plan.ground, grants), may_write)),
+        };
+        let inside = bwrap::Inside { mounts: &mounts, has_network, cwd, env: &inner };
+        let (mut all, descriptors) = bwrap::arguments(tool.abilities, &inside)?;
+        // By its name, which its messages begin with; `PATH` inside leads to the same one.
+        all.push(program.file_name().unwrap_or(program.as_os_str()).to_owned());
+        all.extend(args);
+        Ok(Wrapped {
+            program: tool.path,
+            arg0: None,
+            args: all,
+            // What the wrapper is started with can be read inside, so it is next to nothing.
+            env: env.into_iter().filter(|(name, _)| name == "ANVIL_CALL_ID").collect(),
+            descriptors,
+            confines: true,
+        })
+    }
+
+    fn plan(&self, may_write: bool) -> Result<Arc<Plan>, SandboxError> {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = &*plan {
+            return Ok(Arc::clone(plan));
+        }
+        let Survey { ground, notices } = survey::survey(&self.layout)?;
+        for notice in notices {
+            tracing::warn!("{notice}");
+        }
+        let made = Arc::new(Plan { mounts: plan_mounts(&ground, may_write), ground });
+        *plan = Some(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+/// The ground with what a person opened. A path that does not exist stays closed: nothing can be mounted on it.
+fn opened(ground: &Ground, grants: &Grants) -> Ground {
+    let mut ground = ground.clone();
+    for granted in &grants.paths {
+        if let Ok(real) = granted.path.canonicalize() {
+            ground.granted.push((real, granted.write));
+        }
+    }
+    ground
+}
+
+/// The environment inside: no program is found in a folder that commands can write, and temporary files go
+/// where there is a place for them.
+fn environment(
+    env: &[(OsString, OsString)],
+    writable: &[PathBuf],
+    has_network: bool,
+) -> Vec<(OsString, OsString)> {
+    let is_set = |wanted: &str| env.iter().any(|(name, _)| name == wanted);
+    let mut inner: Vec<_> = (env.iter())
+        .filter(|(name, _)| name != "TMPDIR")
+        .map(|(name, value)| match name == "PATH" {
+            true => (name.clone(), trusted_path(value, writable)),
+            false => (name.clone(), value.clone()),
+        })
+        .collect();
+    inner.push(("TMPDIR".into(), "/tmp".into()));
+    // Says at once what would otherwise be found out after several tries.
+    if !has_network && !is_set("CARGO_NET_OFFLINE") {
+        inner.push(("CARGO_NET_OFFLINE".into(), "true".into()));
+    }
+    inner
+}
+
+/// `PATH` without folders that are relative to somewhere or can be written by commands.
+fn trusted_path(path: &OsStr, writable: &[PathBuf]) -> OsString {
+    let folders = std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute() && !writable.iter().any(|root| dir.starts_with(root)));
+    // They were joined by the same sign.
+    std::env::join_paths(folders).unwrap_or_default()
+}

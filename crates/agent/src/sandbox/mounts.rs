@@ -1,0 +1,160 @@
+//! What a confined command finds in the file system, as a list of mounts in their order. [pure]
+//!
+//! Later mounts lie over earlier ones. First the whole machine, read-only; then devices, processes and
+//! empty temporary folders; then, by depth, what is hidden, what is shown again, what may be written, and
+//! what of that may not. The order by depth is what makes a workspace inside a hidden home visible, and a
+//! protected folder inside that workspace read-only.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How much an empty folder in memory may hold, in bytes. Builds and linkers use `/tmp`; the rest is small.
+const TMP_BYTES: u64 = 2 << 30;
+const SHM_BYTES: u64 = 512 << 20;
+const SMALL_BYTES: u64 = 64 << 20;
+
+/// What lies where on this machine. Every path exists, is absolute and free of symbolic links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Ground {
+    /// Folders whose files are nobody's business: homes, and the folders that homes lie in.
+    pub(super) hidden_dirs: Vec<PathBuf>,
+    /// Files that hold secrets.
+    pub(super) hidden_files: Vec<PathBuf>,
+    /// What is shown although it lies in a hidden folder: toolchains, further readable folders.
+    pub(super) readable: Vec<PathBuf>,
+    /// Folders that may be written under a policy that lets anything be written; the workspace first.
+    pub(super) writable: Vec<PathBuf>,
+    /// What may not be written even inside those.
+    pub(super) protected: Vec<PathBuf>,
+    /// What a person opened for this one command, and whether it may be written.
+    pub(super) granted: Vec<(PathBuf, bool)>,
+    /// Files of the kernel below `/proc` that change the machine.
+    pub(super) kernel: Vec<PathBuf>,
+    /// Folders for temporary files and sockets that get an empty one in their place.
+    pub(super) temporary: Vec<PathBuf>,
+}
+
+/// One step of building what a command sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mount {
+    /// The path as it is, read-only.
+    ReadOnly(PathBuf),
+    /// The path as it is, writable.
+    ReadWrite(PathBuf),
+    /// A few harmless devices.
+    Devices(PathBuf),
+    /// The processes of the sandbox.
+    Processes(PathBuf),
+    /// An empty folder in memory of limited size.
+    Empty {
+        /// Where.
+        at: PathBuf,
+        /// How much it holds.
+        bytes: u64,
+        /// Who may do what in it.
+        mode: u32,
+    },
+    /// A device that nobody can open, in place of a file.
+    Unreadable(PathBuf),
+    /// What was mounted here before becomes read-only.
+    Seal(PathBuf),
+}
+
+/// What becomes of one path beneath the fixed part. Where two are wanted for the same path the later wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Hidden,
+    Readable,
+    Writable,
+    /// A folder on the way to a protected path: mounted on itself, which nothing can rename or remove,
+    /// so that no fresh one can be put in its place.
+    Pinned,
+    Protected,
+    HiddenInside,
+    Unreadable,
+    Granted,
+    GrantedWritable,
+}
+
+/// The mounts for a command that may write what `ground` says, or nothing where `may_write` is false.
+pub(super) fn plan_mounts(ground: &Ground, may_write: bool) -> Vec<Mount> {
+    let mut mounts = fixed(ground);
+    let places = places(ground, may_write);
+    let mut by_depth: Vec<(&PathBuf, &Place)> = places.iter().collect();
+    by_depth.sort_by_key(|(path, place)| (path.components().count(), **place));
+    let mut sealed = Vec::new();
+    for (path, place) in by_depth {
+        mounts.push(match place {
+            Place::Hidden | Place::HiddenInside => {
+                // Until all is mounted that shows something again, whose mount point has to be made in it.
+                sealed.push(Mount::Seal(path.clone()));
+                Mount::Empty { at: path.clone(), bytes: SMALL_BYTES, mode: 0o755 }
+            }
+            Place::Readable | Place::Protected | Place::Granted => Mount::ReadOnly(path.clone()),
+            Place::Writable | Place::Pinned | Place::GrantedWritable => {
+                Mount::ReadWrite(path.clone())
+            }
+            Place::Unreadable => Mount::Unreadable(path.clone()),
+        });
+    }
+    mounts.extend(sealed);
+    mounts
+}
+
+/// What is the same in every place.
+fn fixed(ground: &Ground) -> Vec<Mount> {
+    let mut mounts = vec![
+        // Programs, libraries and settings of the machine are read as they are.
+        Mount::ReadOnly("/".into()),
+        // The machine's own devices are out of reach: disks, memory, other people's terminals.
+        Mount::Devices("/dev".into()),
+        // Processes outside are out of sight, and so are their environments and their memory.
+        Mount::Processes("/proc".into()),
+    ];
+    // The first user may write these without any capability, and they switch the whole machine.
+    mounts.extend(ground.kernel.iter().cloned().map(Mount::ReadOnly));
+    mounts.push(Mount::Empty { at: "/dev/shm".into(), bytes: SHM_BYTES, mode: 0o1777 });
+    // A folder in memory without limit, were it writable.
+    mounts.push(Mount::Seal("/dev".into()));
+    // Files and sockets of other programs: agents, buses, daemons that do what they are told.
+    mounts.extend(ground.temporary.iter().map(|at| {
+        let is_run = at.ends_with("run");
+        let (bytes, mode) = if is_run { (SMALL_BYTES, 0o755) } else { (TMP_BYTES, 0o1777) };
+        Mount::Empty { at: at.clone(), bytes, mode }
+    }));
+    mounts
+}
+
+/// What becomes of each path.
+fn places(ground: &Ground, may_write: bool) -> BTreeMap<PathBuf, Place> {
+    let mut places = BTreeMap::new();
+    let mut put = |path: &Path, place: Place| {
+        let now = places.entry(path.to_owned()).or_insert(place);
+        *now = place.max(*now);
+    };
+    let roots = &ground.writable;
+    let root_of = |path: &Path| {
+        roots
+            .iter()
+            .filter(|root| path.starts_with(root))
+            .max_by_key(|root| root.components().count())
+    };
+    for dir in &ground.hidden_dirs {
+        put(dir, if root_of(dir).is_some() { Place::HiddenInside } else { Place::Hidden });
+    }
+    ground.readable.iter().for_each(|path| put(path, Place::Readable));
+    let open = if may_write { Place::Writable } else { Place::Readable };
+    roots.iter().for_each(|path| put(path, open));
+    for path in &ground.protected {
+        // Whatever lies elsewhere is read-only already.
+        let Some(root) = root_of(path).filter(|_| may_write) else { continue };
+        put(path, Place::Protected);
+        let above = path.ancestors().skip(1).take_while(|above| above != root);
+        above.for_each(|above| put(above, Place::Pinned));
+    }
+    ground.hidden_files.iter().for_each(|path| put(path, Place::Unreadable));
+    for (path, write) in &ground.granted {
+        put(path, if *write { Place::GrantedWritable } else { Place::Granted });
+    }
+    places
+}

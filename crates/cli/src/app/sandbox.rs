@@ -1,0 +1,110 @@
+//! From the configuration and the environment to what confines commands.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use llm::config::Settings;
+use llm::config::file::{Network, SandboxMode};
+use nix::unistd::{User, getuid};
+
+/// Variables that name a folder of a toolchain, which commands get to see wherever it is.
+const TOOLCHAINS: &[&str] = &[
+    "ANDROID_HOME",
+    "CONDA_PREFIX",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "RUSTUP_HOME",
+    "SDKMAN_DIR",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+];
+
+/// What of the folder in `CARGO_HOME` commands get to see; credentials lie beside it.
+const CARGO: &[&str] = &["bin", "config.toml", "env", "git", "registry"];
+
+/// Variables that name a file or a folder with secrets, which commands do not get to see.
+const SECRETS: &[&str] = &[
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "DOCKER_CONFIG",
+    "GNUPGHOME",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "PGPASSFILE",
+    "SSH_AUTH_SOCK",
+    "XDG_RUNTIME_DIR",
+];
+
+/// What confines the commands of a session in `cwd`; `own` are anvil's own folders.
+pub(super) fn sandbox(settings: &Settings, cwd: &Path, own: &[PathBuf]) -> Arc<Sandbox> {
+    Arc::new(Sandbox::new(policy(settings), layout(cwd, own)))
+}
+
+/// How commands are confined, as configured.
+fn policy(settings: &Settings) -> SandboxPolicy {
+    let sandbox = &settings.runtime.sandbox;
+    match sandbox.mode {
+        Some(SandboxMode::ReadOnly) => SandboxPolicy::ReadOnly,
+        Some(SandboxMode::External) => SandboxPolicy::External,
+        Some(SandboxMode::FullAccess) => SandboxPolicy::FullAccess,
+        Some(SandboxMode::WorkspaceWrite) | None => {
+            SandboxPolicy::WorkspaceWrite { network: sandbox.network == Some(Network::All(true)) }
+        }
+    }
+}
+
+/// What a person has to know about the sandbox beforehand.
+pub(super) fn notice(settings: &Settings) -> Option<String> {
+    match &settings.runtime.sandbox.network {
+        Some(Network::Hosts(hosts)) if !hosts.is_empty() => Some(
+            "sandbox.network lists hosts, which this version cannot tell apart: commands reach nothing".to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Where things are that a sandbox hides or shows.
+pub(super) fn layout(cwd: &Path, own: &[PathBuf]) -> Layout {
+    let named = |names: &[&str]| -> Vec<PathBuf> {
+        let values = names.iter().filter_map(env::var_os);
+        values.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
+    };
+    let homes = homes();
+    let mut readable = named(TOOLCHAINS);
+    let mut hidden = named(SECRETS);
+    for cargo in named(&["CARGO_HOME"]) {
+        readable.extend(CARGO.iter().map(|name| cargo.join(name)));
+        hidden.extend(["credentials", "credentials.toml"].map(|name| cargo.join(name)));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    // What programs are looked for in is made to be seen; a whole home or what lies around it is not.
+    readable.extend(
+        env::split_paths(&path).filter(|dir| homes.iter().any(|home| dir.starts_with(home))),
+    );
+    readable.retain(|path| !homes.iter().any(|home| home.starts_with(path)));
+    hidden.extend_from_slice(own);
+    Layout { readable, protected: own.to_vec(), hidden, homes, ..Layout::workspace(cwd) }
+}
+
+/// The home of the environment and that of the user database, which some programs prefer.
+fn homes() -> Vec<PathBuf> {
+    let own = User::from_uid(getuid()).ok().flatten().map(|user| user.dir);
+    let mut homes: Vec<PathBuf> =
+        env::var_os("HOME").map(PathBuf::from).into_iter().chain(own).collect();
+    // A user without a home has the root folder or one that does not exist.
+    homes.retain(|home| home.is_absolute() && home.parent().is_some());
+    homes
+}

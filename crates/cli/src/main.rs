@@ -11,6 +11,7 @@ mod grants;
 mod headless;
 mod inspect;
 mod logs;
+mod redaction;
 mod render;
 mod repl;
 mod say;

@@ -103,11 +103,12 @@ impl Agent {
         };
         let context = self.context(call, Grants::default(), run);
         let preview = self.tools.preview(&call.name, &call.args, &context).await;
+        let redactor = self.tools.redactor();
         let request = ApprovalRequest {
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            args: call.args.clone(),
-            reason: because.why,
+            args: redactor.redact_json(&call.args),
+            reason: redactor.redact_owned(because.why),
             preview,
         };
         let answer = tokio::select! {

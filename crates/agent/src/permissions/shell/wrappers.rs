@@ -113,18 +113,21 @@ fn wrapped(wrapper: &Wrapper, arguments: &[Word]) -> Vec<Inner> {
 /// A shell: its script is an argument, a file, or its input.
 fn shell(arguments: &[Word]) -> Vec<Inner> {
     const GRAMMAR: Grammar = Grammar::wrapper("oO", &["rcfile", "init-file"]);
-    // A plus sign switches options off, and is one itself.
-    let words: Vec<Option<&str>> = literals(arguments);
-    let mut read = read(&GRAMMAR, &words).into_iter();
+    // A plus sign switches an option off, and is read like the dash that switches it on.
+    let dashed = |word: &str| word.strip_prefix('+').map(|letters| format!("-{letters}"));
+    let words: Vec<Option<String>> = literals(arguments)
+        .into_iter()
+        .map(|word| word.map(|word| dashed(word).unwrap_or_else(|| word.to_owned())))
+        .collect();
+    let words: Vec<Option<&str>> = words.iter().map(Option::as_deref).collect();
     let mut takes_script = false;
     let mut reads_input = true;
-    for argument in read.by_ref() {
+    for argument in read(&GRAMMAR, &words) {
         match argument {
             Argument::Short('c', _) => takes_script = true,
             Argument::Short(..) | Argument::Long(..) => {}
-            Argument::Operand(at) if words[at].is_some_and(|word| word.starts_with('+')) => {}
             Argument::Operand(at) if takes_script => {
-                return vec![words[at].map_or(Inner::Hidden, script)];
+                return vec![arguments[at].literal().map_or(Inner::Hidden, script)];
             }
             Argument::Operand(_) => {
                 reads_input = false;

@@ -1,5 +1,8 @@
 //! Rows of `config/projects.jsonl`: the real binary in a repository that wants more than it may have.
 
+#[path = "config_confinement.rs"]
+mod confinement;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +16,8 @@ use crate::support::pty::{Pty, Setup};
 use crate::support::{Home, Ran, run};
 
 /// Expectations that wait, each with what it waits for.
-const PENDING_EXPECTATIONS: [(&str, &str); 4] = [
+const PENDING_EXPECTATIONS: [(&str, &str); 2] = [
     ("rule_active", "permission rules are not enforced yet"),
-    ("effective_policy", "there is no sandbox yet"),
-    ("network", "there is no sandbox yet"),
     ("host_decisions", "there is no list of hosts yet"),
 ];
 
@@ -95,6 +96,10 @@ struct Expect {
     warns: Option<String>,
     #[serde(default)]
     prompt_excludes: Vec<String>,
+    /// How commands are confined after all.
+    effective_policy: Option<String>,
+    /// Whom they reach after all.
+    network: Option<String>,
 }
 
 fn both() -> Vec<Mode> {
@@ -150,6 +155,13 @@ fn check(row: &Row) -> Result<(), String> {
         for (name, text) in &row.expect.after_change {
             stage.write(name, text);
         }
+    }
+    if let Some(policy) = &row.expect.effective_policy {
+        stage.policy_holds(policy)?;
+        return stage.check_effects();
+    }
+    if let Some(network) = &row.expect.network {
+        stage.network_is(network)?;
     }
     for mode in &row.expect.modes {
         let said = match mode {

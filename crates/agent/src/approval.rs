@@ -14,7 +14,7 @@ pub struct ApprovalRequest {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// Its arguments, whole but for secrets.
+    /// Its arguments, whole.
     pub args: Value,
     /// Why the policy asks.
     pub reason: String,

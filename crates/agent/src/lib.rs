@@ -12,6 +12,7 @@ pub mod event;
 pub mod git;
 pub mod permissions;
 pub mod process;
+pub mod programs;
 pub mod registry;
 pub mod sandbox;
 pub mod sanitize;
@@ -30,6 +31,6 @@ pub use event::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
 pub use permissions::{Decision, PermissionMode, Policy};
 pub use registry::ToolRegistry;
 pub use tool::{
-    Effects, Grants, OnCancel, PathSet, ReplaySafety, Tool, ToolContext, ToolError, ToolOutput,
-    TypedTool,
+    Effects, Grants, OnCancel, PathSet, ReplaySafety, SubjectKind, Tool, ToolContext, ToolError,
+    ToolOutput, TypedTool,
 };

@@ -1,13 +1,32 @@
-//! Decides whether a call runs, is asked about, or is refused: from its effects, the rules and the mode.
+//! Decides whether a call runs, is asked about, or is refused: from its effects, the rules and the mode. [pure]
+//!
+//! [`rule`] reads rules, `pattern` holds them against calls, [`shell`] understands command lines, and
+//! `decide` has the order in which all of it counts.
 
-use std::path::PathBuf;
-
+mod command;
+mod decide;
+mod explain;
+mod paths;
+mod pattern;
+pub mod rule;
+mod rules;
 pub mod shell;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tool::{Effects, Grants, PathSet, Tool};
+use self::command::Line;
+use self::decide::Call;
+pub use self::explain::{Explained, Explanation};
+use self::paths::Territory;
+use self::pattern::Subject;
+pub use self::rule::{Effect, KnownTools, Rule, RuleError, RuleFault, Written};
+pub use self::rules::Rules;
+use crate::tool::{Grants, SubjectKind, Tool};
 
 /// How much happens without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,9 +39,11 @@ pub enum PermissionMode {
     AcceptEdits,
     /// Commands that the sandbox confines run too; what leaves the sandbox asks.
     Auto,
-    /// Nothing that could change anything runs.
+    /// Nothing that could change anything runs. Commands that are known to read and nothing else run
+    /// where the sandbox lets them write nothing.
     Plan,
-    /// Everything runs.
+    /// Everything runs that no rule denies or asks about. The sandbox stays, and what only a person's
+    /// word opens still needs it.
     Bypass,
 }
 
@@ -38,6 +59,41 @@ pub enum Confinement {
     Workspace,
     /// By something around anvil.
     External,
+}
+
+/// A [`Confinement`] that is found out the first time a command is judged, because trying a sandbox out
+/// takes longer than many a session has to wait for anything.
+#[derive(Clone)]
+pub struct Confined(Arc<LazyLock<Confinement, Box<dyn FnOnce() -> Confinement + Send>>>);
+
+impl Confined {
+    /// What `find_out` will say; it is called once at most.
+    pub fn when_needed(find_out: impl FnOnce() -> Confinement + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(find_out))))
+    }
+
+    /// How commands are confined.
+    pub fn get(&self) -> Confinement {
+        **self.0
+    }
+}
+
+impl From<Confinement> for Confined {
+    fn from(confinement: Confinement) -> Self {
+        Self::when_needed(move || confinement)
+    }
+}
+
+impl Default for Confined {
+    fn default() -> Self {
+        Confinement::None.into()
+    }
+}
+
+impl fmt::Debug for Confined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Confined")
+    }
 }
 
 /// Why a call was judged as it was.
@@ -105,13 +161,18 @@ pub enum Place {
     NotFound,
 }
 
-/// Knows what the name of a program means on this machine.
+/// Knows what names mean on this machine: those of programs, and those of files.
 pub trait Programs: Send + Sync {
     /// Where the program lies that a shell in the workspace would start for `name`.
     fn place(&self, name: &str) -> Place;
+
+    /// Where a path leads, links resolved as far as it exists. `path` is absolute.
+    fn real_path(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 }
 
-/// Judges every program by its name: where nothing is started, and in tests.
+/// Judges every program and every file by its name: where nothing is started, and in tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ByName;
 
@@ -120,10 +181,6 @@ impl Programs for ByName {
         Place::NotFound
     }
 }
-
-/// The rules of a session, in the order in which they were told.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {}
 
 /// What a [`Policy`] is made of.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +192,7 @@ pub struct PolicyParts {
     /// Why rules may be missing: then everything asks that would run by the mode or a rule.
     pub doubt: Option<String>,
     /// How commands are confined.
-    pub confinement: Confinement,
+    pub confinement: Confined,
     /// Whether confined commands can connect to anywhere.
     pub network: bool,
     /// Where relative paths start: an absolute path.
@@ -144,24 +201,33 @@ pub struct PolicyParts {
     pub roots: Vec<PathBuf>,
     /// Files and folders that no tool may write, such as anvil's own.
     pub protected: Vec<PathBuf>,
+    /// What `~` means in rules.
+    pub home: Option<PathBuf>,
 }
 
 /// What runs, asks and is refused in a session.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     parts: PolicyParts,
-    session_allow: Vec<String>,
+    territory: Territory,
+    session_allow: Vec<Rule>,
 }
 
 impl Policy {
     /// A policy that holds to `parts`.
     pub fn new(parts: PolicyParts) -> Self {
-        Self { parts, session_allow: Vec::new() }
+        let territory = Territory {
+            workspace: parts.workspace.clone(),
+            roots: parts.roots.clone(),
+            protected: parts.protected.clone(),
+            home: parts.home.clone(),
+        };
+        Self { parts, territory, session_allow: Vec::new() }
     }
 
-    /// A policy of the mode alone.
+    /// A policy of the mode alone, for work anywhere.
     pub fn of_mode(mode: PermissionMode) -> Self {
-        Self::new(PolicyParts { mode, ..PolicyParts::default() })
+        Self::new(PolicyParts { mode, workspace: PathBuf::from("/"), ..PolicyParts::default() })
     }
 
     /// The mode.
@@ -169,95 +235,65 @@ impl Policy {
         self.parts.mode
     }
 
-    /// Stops asking for calls that match `rule` until the session ends.
-    pub fn allow_for_session(&mut self, rule: &str) {
-        if !self.session_allow.iter().any(|known| known == rule) {
-            self.session_allow.push(rule.to_owned());
+    /// What it was made of.
+    pub fn parts(&self) -> &PolicyParts {
+        &self.parts
+    }
+
+    /// The rules that a person added while being asked.
+    pub fn session_rules(&self) -> &[Rule] {
+        &self.session_allow
+    }
+
+    /// Stops asking for calls that match `rule` until the session ends. A rule about a command covers
+    /// exactly what it says, as one in a file does.
+    ///
+    /// # Errors
+    /// When the text is no rule.
+    pub fn allow_for_session(&mut self, rule: &str) -> Result<(), RuleError> {
+        if !self.session_allow.iter().any(|known| known.text() == rule) {
+            self.session_allow.push(Rule::chosen(rule, "this session")?);
         }
+        Ok(())
     }
 
     /// Judges one call.
-    pub fn decide(&self, tool: &dyn Tool, args: &Value, _programs: &dyn Programs) -> Decision {
-        let effects = tool.effects(args);
-        let decision = self.by_mode(tool, args, &effects);
-        match &self.parts.doubt {
-            // What touches nothing is nothing that a rule would be needed for.
-            Some(why) if decision.is_allowed() && effects != Effects::none() => {
-                match self.allowed_for_session(tool, args) {
-                    Some(because) => Decision::Allow { because },
-                    None => ask(format!("{why}: rules may be missing")),
-                }
-            }
-            _ => decision,
-        }
-    }
-
-    fn allowed_for_session(&self, tool: &dyn Tool, args: &Value) -> Option<Because> {
-        let rule = exact_rule(tool, args);
-        let origin = Some("this session".to_owned());
-        self.session_allow.contains(&rule).then(|| Because {
-            why: format!("{rule} was allowed for this session"),
-            rule: Some(rule),
-            origin,
+    pub fn decide(&self, tool: &dyn Tool, args: &Value, programs: &dyn Programs) -> Decision {
+        let text = tool.permission_subject(args);
+        let (effects, kind) = (tool.effects(args), tool.subject_kind());
+        self.with_subject(kind, text.as_deref(), programs, |subject| {
+            self.judge(&Call { tool: tool.name(), effects: &effects, subject, machine: programs })
         })
     }
 
-    fn by_mode(&self, tool: &dyn Tool, args: &Value, effects: &Effects) -> Decision {
-        let allow = |why: &str| Decision::Allow { because: Because::of(why) };
-        if effects.is_read_only() {
-            return allow("it changes nothing");
-        }
-        match self.parts.mode {
-            PermissionMode::Plan => Decision::Deny {
-                because: Because::of(format!(
-                    "plan mode: {} would {}. Describe the change instead, or ask the user to leave plan mode.",
-                    tool.name(),
-                    describe(effects)
-                )),
-            },
-            PermissionMode::Bypass => allow("everything runs in this mode"),
-            PermissionMode::AcceptEdits | PermissionMode::Auto if is_plain_edit(effects) => {
-                allow("edits of the workspace run in this mode")
+    fn with_subject<T>(
+        &self,
+        kind: Option<SubjectKind>,
+        text: Option<&str>,
+        programs: &dyn Programs,
+        judge: impl FnOnce(Option<&Subject<'_>>) -> T,
+    ) -> T {
+        let Some(text) = text else { return judge(None) };
+        match kind {
+            Some(SubjectKind::Command) => judge(Some(&Subject::Command(&Line::of(text)))),
+            Some(SubjectKind::Path) => {
+                judge(Some(&Subject::Path(&self.territory.named(Path::new(text), programs))))
             }
-            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Auto => {
-                match self.allowed_for_session(tool, args) {
-                    Some(because) => Decision::Allow { because },
-                    None => ask(format!("{} would {}", tool.name(), describe(effects))),
-                }
-            }
+            Some(SubjectKind::Name) | None => judge(Some(&Subject::Name(text))),
         }
     }
 }
 
 /// The rule that matches this call and no other.
 pub fn exact_rule(tool: &dyn Tool, args: &Value) -> String {
-    match tool.permission_subject(args) {
-        Some(subject) => format!("{}({subject})", tool.name()),
-        None => tool.name().to_owned(),
-    }
-}
-
-fn ask(why: String) -> Decision {
-    Decision::Ask { because: Because::of(why), grants: Grants::default() }
-}
-
-/// An edit of named files or of the workspace, which file access keeps inside it, and nothing else.
-fn is_plain_edit(effects: &Effects) -> bool {
-    matches!(effects.writes, PathSet::Paths(_) | PathSet::Workspace)
-        && !effects.network
-        && !effects.subprocess
-        && !effects.unknown
-}
-
-fn describe(effects: &Effects) -> &'static str {
-    if effects.subprocess {
-        "run a command"
-    } else if effects.writes != PathSet::None {
-        "change files"
-    } else if effects.network {
-        "use the network"
-    } else {
-        "do something whose effects are not known"
+    match (tool.permission_subject(args), tool.subject_kind()) {
+        (Some(path), Some(SubjectKind::Path)) => {
+            // One slash stands for the workspace, where paths without any begin too.
+            let start = if path.starts_with('/') { "/" } else { "./" };
+            format!("{}({start}{})", tool.name(), globset::escape(&path))
+        }
+        (Some(subject), _) => format!("{}({subject})", tool.name()),
+        (None, _) => tool.name().to_owned(),
     }
 }
 
@@ -267,7 +303,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tool::{OnCancel, ToolContext, ToolError, ToolOutput};
+    use crate::tool::{Effects, OnCancel, PathSet, ToolContext, ToolError, ToolOutput};
 
     struct Acts(Effects);
 
@@ -338,7 +374,7 @@ mod tests {
     fn a_session_rule_covers_the_same_subject_and_never_plan_mode() {
         let tool = Acts(Effects::command());
         let mut policy = Policy::of_mode(Standard);
-        policy.allow_for_session(&exact_rule(&tool, &json!({})));
+        policy.allow_for_session(&exact_rule(&tool, &json!({}))).unwrap();
         assert!(policy.decide(&tool, &json!({}), &ByName).is_allowed());
         policy.parts.mode = Plan;
         assert!(matches!(policy.decide(&tool, &json!({}), &ByName), Decision::Deny { .. }));
@@ -360,7 +396,7 @@ mod tests {
         let mut policy = doubting(Plan);
         let command = policy.decide(&Acts(Effects::command()), &json!({}), &ByName);
         assert!(matches!(command, Decision::Deny { .. }));
-        policy.allow_for_session(&exact_rule(&read, &json!({})));
+        policy.allow_for_session(&exact_rule(&read, &json!({}))).unwrap();
         assert!(policy.decide(&read, &json!({}), &ByName).is_allowed());
         assert!(policy.decide(&Acts(Effects::none()), &json!({}), &ByName).is_allowed());
     }

@@ -45,6 +45,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// What that text is. A tool that has one says so for all its calls.
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        None
+    }
+
     /// What a person should see before approving the call, for example a diff. Changes nothing.
     async fn preview(&self, _args: &Value, _ctx: &ToolContext) -> Option<String> {
         None
@@ -77,6 +82,10 @@ pub trait TypedTool: Send + Sync {
     }
     /// See [`Tool::permission_subject`].
     fn permission_subject(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+    /// See [`Tool::subject_kind`].
+    fn subject_kind(&self) -> Option<SubjectKind> {
         None
     }
     /// See [`Tool::preview`].
@@ -120,6 +129,10 @@ impl<T: TypedTool> Tool for T {
 
     fn permission_subject(&self, args: &Value) -> Option<String> {
         TypedTool::permission_subject(self, &parse::<T::Args>(args).ok()?)
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        TypedTool::subject_kind(self)
     }
 
     async fn preview(&self, args: &Value, ctx: &ToolContext) -> Option<String> {
@@ -289,6 +302,17 @@ impl PathSet {
             _ => Self::Anywhere,
         }
     }
+}
+
+/// What the text is that permission rules match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectKind {
+    /// A command line for a shell.
+    Command,
+    /// A file or a folder.
+    Path,
+    /// The name of something.
+    Name,
 }
 
 /// What a cancelled call leaves behind.

@@ -103,12 +103,11 @@ impl Agent {
         };
         let context = self.context(call, Grants::default(), run);
         let preview = self.tools.preview(&call.name, &call.args, &context).await;
-        let redactor = self.tools.redactor();
         let request = ApprovalRequest {
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            args: redactor.redact_json(&call.args),
-            reason: redactor.redact_owned(because.why),
+            args: call.args.clone(),
+            reason: because.why,
             preview,
         };
         let answer = tokio::select! {
@@ -121,7 +120,11 @@ impl Agent {
             _ if run.cancel.is_cancelled() => Err(CANCELLED.to_owned()),
             ApprovalDecision::Allow => Ok(grants),
             ApprovalDecision::AllowForSession => {
-                self.policy.allow_for_session(&exact_rule(tool.as_ref(), &call.args));
+                let rule = exact_rule(tool.as_ref(), &call.args);
+                if let Err(error) = self.policy.allow_for_session(&rule) {
+                    // The call was allowed all the same; the next one of its kind asks again.
+                    tracing::warn!(rule, %error, "this cannot be allowed for the session");
+                }
                 Ok(grants)
             }
             ApprovalDecision::Deny { feedback } => Err(denial(feedback.as_deref())),

@@ -13,10 +13,9 @@
 
 mod error;
 mod mask;
-mod names;
+pub(crate) mod names;
 mod open;
 mod replace;
-mod secrets;
 mod walk;
 
 use std::ffi::OsString;

@@ -10,7 +10,8 @@ pub mod tracker;
 
 use std::sync::Arc;
 
-use crate::tool::Tool;
+use crate::permissions::KnownTools;
+use crate::tool::{SubjectKind, Tool};
 
 use access::FileAccess;
 use bash::Bash;
@@ -34,6 +35,17 @@ pub fn builtin(access: FileAccess, bash: Bash) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// What permission rules can say about the default set, known before there is one.
+pub const SUBJECTS: KnownTools<'static> = &[
+    ("read_file", Some(SubjectKind::Path)),
+    ("write_file", Some(SubjectKind::Path)),
+    ("edit_file", Some(SubjectKind::Path)),
+    ("glob", Some(SubjectKind::Path)),
+    ("grep", Some(SubjectKind::Path)),
+    ("bash", Some(SubjectKind::Command)),
+    ("calculator", None),
+];
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -50,11 +62,8 @@ mod tests {
     #[test]
     fn the_default_set_comes_in_a_fixed_order() {
         let tools = tools();
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-        assert_eq!(
-            names,
-            ["read_file", "write_file", "edit_file", "glob", "grep", "bash", "calculator"]
-        );
+        let own: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.subject_kind())).collect();
+        assert_eq!(own, SUBJECTS);
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl fmt::Display for Key {
 }
 
 /// The known name that `word` was probably meant to be.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let close_enough = (word.chars().count() / 3).max(1);
     known
         .map(|name| {

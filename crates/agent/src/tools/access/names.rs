@@ -41,7 +41,7 @@ pub fn asks_before_writing(relative: &Path) -> Option<&'static str> {
 }
 
 /// Whether `path` is `folder` or lies below it, without regard to letter case.
-pub(super) fn lies_under(path: &Path, folder: &Path) -> bool {
+pub(crate) fn lies_under(path: &Path, folder: &Path) -> bool {
     let mut parts = path.components();
     folder.components().all(|held| {
         parts.next().is_some_and(|part| fold(part.as_os_str()) == fold(held.as_os_str()))

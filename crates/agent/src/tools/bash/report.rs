@@ -15,25 +15,9 @@ const BUDGET: usize = 30_000;
 const STDOUT: &str = "stdout:";
 const STDERR: &str = "stderr:";
 
-/// What there is to know about a command beside how it ended.
-#[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    /// Milliseconds that it was allowed.
-    pub(super) timeout_ms: u64,
-    /// Takes secrets out.
-    pub(super) redactor: &'a Redactor,
-    /// What it did to its surroundings, and what held it back; a line each.
-    pub(super) notes: &'a [String],
-}
-
 /// The text of the result, from the first line to the last byte of output, without secrets.
-pub(super) fn text(finished: &Finished, about: About<'_>) -> String {
-    let About { timeout_ms, redactor, notes } = about;
+pub(super) fn text(finished: &Finished, timeout_ms: u64, redactor: &Redactor) -> String {
     let mut text = head(finished, timeout_ms);
-    for note in notes {
-        text.push('\n');
-        text.push_str(note);
-    }
     let stdout = Section::new(&finished.stdout, redactor);
     let stderr = Section::new(&finished.stderr, redactor);
     let (for_stdout, for_stderr) = share(stdout.chars, stderr.chars);
@@ -189,7 +173,7 @@ mod tests {
     }
 
     fn shown(finished: &Finished) -> String {
-        text(finished, About { timeout_ms: 1000, redactor: &Redactor::default(), notes: &[] })
+        text(finished, 1000, &Redactor::default())
     }
 
     #[track_caller]
@@ -279,7 +263,7 @@ mod tests {
             let (head, tail) = secret.split_at(cut);
             let (head, tail) = (format!("{secret} {head}"), format!("{tail} {secret}"));
             flood.stdout = Captured { head: head.into(), tail: tail.into(), omitted: 1_000_000 };
-            let said = text(&flood, About { timeout_ms: 1000, redactor: &redactor, notes: &[] });
+            let said = text(&flood, 1000, &redactor);
             assert!(said.starts_with("Exit code: 0\nstdout:\n«redacted:MY_KEY» \n["), "{said}");
             assert!(said.ends_with("...]\n «redacted:MY_KEY»"), "{said}");
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
 use super::{Files, check_cancel, context, diff, hints, links_note, only, preview_of};
-use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
 use crate::tools::tracker::Digest;
@@ -61,6 +61,10 @@ impl TypedTool for EditFile {
 
     fn permission_subject(&self, args: &EditFileArgs) -> Option<String> {
         self.0.access.subject(&args.file_path)
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        Some(SubjectKind::Path)
     }
 
     async fn preview(&self, args: EditFileArgs, ctx: &ToolContext) -> Option<String> {

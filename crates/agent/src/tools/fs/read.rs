@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::text::{PROBE_BYTES, not_text};
 use super::window::{Fed, Shown, Total, Window};
 use super::{Files, MAX_EDITED_BYTES, only};
-use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tool::{
+    Effects, OnCancel, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool,
+};
 use crate::tools::access::ReadPath;
 use crate::tools::off_runtime::off_runtime;
 use crate::tools::tracker::{Digest, Hasher};
@@ -66,6 +68,10 @@ impl TypedTool for ReadFile {
 
     fn permission_subject(&self, args: &ReadFileArgs) -> Option<String> {
         self.0.access.subject(&args.file_path)
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        Some(SubjectKind::Path)
     }
 
     async fn run(&self, args: ReadFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

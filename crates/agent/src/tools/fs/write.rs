@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Files, check_cancel, diff, links_note, only, preview_of};
-use crate::tool::{Effects, OnCancel, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
 use crate::tools::tracker::Digest;
@@ -57,6 +57,10 @@ impl TypedTool for WriteFile {
 
     fn permission_subject(&self, args: &WriteFileArgs) -> Option<String> {
         self.0.access.subject(&args.file_path)
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        Some(SubjectKind::Path)
     }
 
     async fn preview(&self, args: WriteFileArgs, ctx: &ToolContext) -> Option<String> {

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LEFT_OUT, MAX_RESULTS, notes, push_results, shown};
 use crate::tool::{
-    Effects, OnCancel, PathSet, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool,
+    Effects, OnCancel, PathSet, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput,
+    TypedTool,
 };
 use crate::tools::access::{FileAccess, LeftOut, ReadPath, Route, Walked};
 use crate::tools::off_runtime::off_runtime;
@@ -59,6 +60,10 @@ impl TypedTool for Glob {
 
     fn permission_subject(&self, args: &GlobArgs) -> Option<String> {
         self.0.subject(args.path.as_deref().unwrap_or("."))
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        Some(SubjectKind::Path)
     }
 
     async fn run(&self, args: GlobArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::glob::{compile, demand_outside_git, searched};
 use super::lines::FirstLines;
 use super::{LEFT_OUT, MAX_RESULTS, notes, push_results, shown};
-use crate::tool::{Effects, OnCancel, ReplaySafety, ToolContext, ToolError, ToolOutput, TypedTool};
+use crate::tool::{
+    Effects, OnCancel, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool,
+};
 use crate::tools::access::{FileAccess, LeftOut, ReadPath, Route, Walked};
 use crate::tools::fs::PROBE_BYTES;
 use crate::tools::off_runtime::off_runtime;
@@ -88,6 +90,10 @@ impl TypedTool for Grep {
 
     fn permission_subject(&self, args: &GrepArgs) -> Option<String> {
         self.0.subject(args.path.as_deref().unwrap_or("."))
+    }
+
+    fn subject_kind(&self) -> Option<SubjectKind> {
+        Some(SubjectKind::Path)
     }
 
     async fn run(&self, args: GrepArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,0 +1,494 @@
+//! The order in which a call is judged. [pure]
+//!
+//! What is refused comes first and nothing after it can undo it: protected files, deny rules, plan mode.
+//! Then what only a person's word opens, which no rule and no mode can: paths outside the roots, the
+//! network of a sandbox that has none. Then ask rules, allow rules, and the mode.
+
+use std::path::{Path, PathBuf};
+
+use super::command::{Line, is_read_only, spellings, writes};
+use super::paths::{Named, Territory};
+use super::pattern::{Certainty, Subject};
+use super::rule::{Effect, Rule};
+use super::shell::{RedirectKind, Simple};
+use super::{Because, ByName, Confinement, Decision, PermissionMode, Policy, Programs};
+use crate::tool::{Effects, GrantedPath, Grants, PathSet, SubjectKind};
+
+/// A call with all that a judgement needs of it.
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a str,
+    pub(super) effects: &'a Effects,
+    pub(super) subject: Option<&'a Subject<'a>>,
+    pub(super) machine: &'a dyn Programs,
+}
+
+impl Call<'_> {
+    fn line(&self) -> Option<&Line<'_>> {
+        match self.subject {
+            Some(Subject::Command(line)) => Some(line),
+            Some(Subject::Path(_) | Subject::Name(_)) | None => None,
+        }
+    }
+}
+
+impl Policy {
+    /// Judges a call.
+    pub(super) fn judge(&self, call: &Call<'_>) -> Decision {
+        self.refusal(call)
+            .or_else(|| self.grant_needed(call))
+            .or_else(|| self.question(call))
+            .or_else(|| self.permission(call))
+            .unwrap_or_else(|| self.by_mode(call))
+    }
+
+    /// What nothing can undo.
+    fn refusal(&self, call: &Call<'_>) -> Option<Decision> {
+        self.protected(call).or_else(|| self.denied(call)).or_else(|| self.refused_by_plan(call))
+    }
+
+    fn protected(&self, call: &Call<'_>) -> Option<Decision> {
+        let territory = &self.territory;
+        let of_line = call.line().into_iter().flat_map(Line::written);
+        paths(&call.effects.writes).chain(of_line).find_map(|path| {
+            let why = territory.protection(&territory.named(path, call.machine))?;
+            Some(deny(format!(
+                "{} may not be written: {why}. Ask the user to change it by hand.",
+                path.display()
+            )))
+        })
+    }
+
+    fn denied(&self, call: &Call<'_>) -> Option<Decision> {
+        let rules = self.parts.rules.of(Effect::Deny);
+        let rule = self.first(rules, call, Certainty::Yes)?;
+        let why = format!("{} is denied by {}", call.tool, told(rule));
+        Some(Decision::Deny { because: because(rule, why) })
+    }
+
+    /// The first rule that means the call with at least this certainty.
+    fn first<'r>(
+        &self,
+        rules: &'r [Rule],
+        call: &Call<'_>,
+        at_least: Certainty,
+    ) -> Option<&'r Rule> {
+        rules.iter().find(|rule| {
+            rule.is_about(call.tool) && rule.could_mean(call.subject, &self.territory) >= at_least
+        })
+    }
+
+    fn refused_by_plan(&self, call: &Call<'_>) -> Option<Decision> {
+        if self.parts.mode != PermissionMode::Plan || call.effects.is_read_only() {
+            return None;
+        }
+        // A list of programs can be wrong about one of them; under a sandbox that is of no matter.
+        let can_write_nothing = self.parts.confinement.get() == Confinement::ReadOnly;
+        if can_write_nothing && call.line().is_some_and(|line| self.reads_only(line, call)) {
+            return None;
+        }
+        Some(deny(format!(
+            "plan mode: {} would {}. Describe the change instead, or ask the user to leave plan mode.",
+            call.tool,
+            describe(call.effects)
+        )))
+    }
+
+    /// What only a person's word opens.
+    fn grant_needed(&self, call: &Call<'_>) -> Option<Decision> {
+        let outside = self.paths_outside(call);
+        let network = call.line().filter(|_| self.has_no_network()).and_then(Line::needs_network);
+        let why = match (outside.first(), &network) {
+            (Some(path), _) => format!(
+                "{} would {} {}, which is outside the folders of this session (--add-dir DIR opens one)",
+                call.tool,
+                if path.write { "write" } else { "read" },
+                path.path.display()
+            ),
+            (None, Some(command)) => format!(
+                "'{command}' needs the network, which commands do not have (--network gives it to them)"
+            ),
+            (None, None) => return None,
+        };
+        let grants = Grants { network: network.is_some(), paths: outside };
+        Some(Decision::Ask { because: Because::of(why), grants })
+    }
+
+    fn has_no_network(&self) -> bool {
+        let is_ours =
+            matches!(self.parts.confinement.get(), Confinement::ReadOnly | Confinement::Workspace);
+        is_ours && !self.parts.network
+    }
+
+    fn paths_outside(&self, call: &Call<'_>) -> Vec<GrantedPath> {
+        let of_line = call.line().into_iter().flat_map(Line::written);
+        let is_scratch = |named: &Named| call.line().is_some() && self.territory.is_scratch(named);
+        let written = paths(&call.effects.writes).chain(of_line).map(|path| (path, true));
+        let read = paths(&call.effects.reads).map(|path| (path, false));
+        let mut outside: Vec<GrantedPath> = Vec::new();
+        for (path, write) in written.chain(read) {
+            let named = self.territory.named(path, call.machine);
+            if self.territory.holds(&named) || is_scratch(&named) {
+                continue;
+            }
+            for way in named.ways().map(Path::to_owned) {
+                if !outside.iter().any(|known| known.path == way) {
+                    outside.push(GrantedPath { path: way, write });
+                }
+            }
+        }
+        outside
+    }
+
+    /// Rules that ask, and those that may deny what only the shell knows.
+    fn question(&self, call: &Call<'_>) -> Option<Decision> {
+        let rules = &self.parts.rules;
+        let asks = self.first(rules.of(Effect::Ask), call, Certainty::Maybe);
+        let rule = asks.or_else(|| self.first(rules.of(Effect::Deny), call, Certainty::Maybe))?;
+        let why = match asks {
+            Some(rule) => format!("{} asks by {}", call.tool, told(rule)),
+            None => {
+                format!("the shell decides what runs here, and it may be denied by {}", told(rule))
+            }
+        };
+        Some(Decision::Ask { because: because(rule, why), grants: Grants::default() })
+    }
+
+    fn permission(&self, call: &Call<'_>) -> Option<Decision> {
+        let rules: Vec<&Rule> = self.permitting(call.tool).collect();
+        let because = match call.line() {
+            Some(line) => self.line_permission(line, &rules, call)?,
+            None => {
+                let rule =
+                    rules.into_iter().find(|rule| rule.permits(call.subject, &self.territory))?;
+                because(rule, format!("allowed by {}", told(rule)))
+            }
+        };
+        Some(Decision::Allow { because })
+    }
+
+    /// The rules that permit calls of a tool, those of the session first. Where rules may be missing,
+    /// one that forbids may be among them, and only a person's word counts.
+    pub(super) fn permitting<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a Rule> {
+        let configured: &[Rule] = match self.parts.doubt {
+            Some(_) => &[],
+            None => self.parts.rules.of(Effect::Allow),
+        };
+        self.session_allow.iter().chain(configured).filter(move |rule| rule.is_about(tool))
+    }
+
+    /// A line is permitted when each of its commands is, and when nothing in it is hidden.
+    fn line_permission(
+        &self,
+        line: &Line<'_>,
+        rules: &[&Rule],
+        call: &Call<'_>,
+    ) -> Option<Because> {
+        let commands = understood(line).ok()?;
+        if let Some(rule) = rules.iter().find(|rule| rule.permits(call.subject, &self.territory)) {
+            return Some(because(rule, format!("allowed by {}", told(rule))));
+        }
+        let mut deciding: Vec<&Rule> = Vec::new();
+        for command in commands {
+            if let Cover::Rule(rule) = self.cover(command, rules, call).ok()?
+                && !deciding.iter().any(|known| std::ptr::eq(*known, rule))
+            {
+                deciding.push(rule);
+            }
+        }
+        self.hidden_is_covered(line, commands, rules, call).ok()?;
+        let texts: Vec<&str> = deciding.iter().map(|rule| rule.text()).collect();
+        let origins: Vec<&str> = deciding.iter().map(|rule| rule.origin()).collect();
+        let told: Vec<String> = deciding.iter().map(|rule| told(rule)).collect();
+        (!deciding.is_empty()).then(|| Because {
+            why: format!("allowed by {}", told.join(" and ")),
+            rule: Some(texts.join(", ")),
+            origin: Some(origins.join(", ")),
+        })
+    }
+
+    /// What lets this one command of a line run.
+    ///
+    /// # Errors
+    /// Why nothing does.
+    pub(super) fn cover<'r>(
+        &self,
+        command: &Simple,
+        rules: &[&'r Rule],
+        call: &Call<'_>,
+    ) -> Result<Cover<'r>, String> {
+        self.check_redirects(command, call)?;
+        self.cover_words(command, rules, call)
+    }
+
+    fn cover_words<'r>(
+        &self,
+        command: &Simple,
+        rules: &[&'r Rule],
+        call: &Call<'_>,
+    ) -> Result<Cover<'r>, String> {
+        let spellings = spellings(&command.argv, call.machine);
+        let shown = command.argv.join(" ");
+        if spellings.is_empty() {
+            let program = &command.argv[0];
+            return Err(format!("'{program}' is a program that anybody could have put there"));
+        }
+        let mut beyond = None;
+        for (rule, argv) in rules.iter().flat_map(|rule| spellings.iter().map(move |s| (rule, s))) {
+            match rule.permits_command(argv) {
+                Ok(true) => return Ok(Cover::Rule(rule)),
+                Ok(false) => {}
+                Err(what) => {
+                    beyond = Some(format!("{} does not cover '{shown}': it {what}", told(rule)))
+                }
+            }
+        }
+        if is_read_only(command, &self.territory, self.is_confined(), call.machine) {
+            return Ok(Cover::ReadOnly);
+        }
+        Err(beyond.unwrap_or_else(|| format!("no rule allows '{shown}'")))
+    }
+
+    /// Wide rules cover programs that run others; those have to be covered too.
+    fn hidden_is_covered(
+        &self,
+        line: &Line<'_>,
+        commands: &[Simple],
+        rules: &[&Rule],
+        call: &Call<'_>,
+    ) -> Result<(), String> {
+        for found in line.reading.commands() {
+            let words = found.words.iter().map(|word| word.literal().map(str::to_owned));
+            let Some(argv) = words.collect::<Option<Vec<String>>>() else {
+                return Err(format!(
+                    "'{}' is not known in full",
+                    super::command::shown(&found.words)
+                ));
+            };
+            if commands.iter().all(|command| command.argv != argv) {
+                let inner = Simple { argv, ..Simple::default() };
+                self.cover_words(&inner, rules, call)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Redirections are effects of their own: no rule about a program covers them.
+    fn check_redirects(&self, command: &Simple, call: &Call<'_>) -> Result<(), String> {
+        for redirect in command.redirects.iter().filter(|one| !one.is_harmless()) {
+            let named = self.territory.named(Path::new(&redirect.target), call.machine);
+            let is_edit = || self.edits_run() && !self.territory.is_acted_upon(&named);
+            let is_inside = self.territory.holds(&named);
+            let is_fine = match redirect.kind {
+                RedirectKind::Duplicate => true,
+                RedirectKind::Read => is_inside,
+                RedirectKind::Write | RedirectKind::Append => {
+                    (is_inside && is_edit())
+                        || (self.is_confined() && self.territory.is_scratch(&named))
+                }
+            };
+            if !is_fine {
+                let what = if writes(redirect) { "writes" } else { "reads" };
+                return Err(format!("a redirection {what} {}", redirect.target));
+            }
+        }
+        Ok(())
+    }
+
+    fn edits_run(&self) -> bool {
+        matches!(self.parts.mode, PermissionMode::AcceptEdits | PermissionMode::Auto)
+    }
+
+    pub(super) fn is_confined(&self) -> bool {
+        matches!(self.parts.confinement.get(), Confinement::ReadOnly | Confinement::Workspace)
+    }
+
+    /// Whether the line runs nothing but programs that are known to read and nothing else.
+    fn reads_only(&self, line: &Line<'_>, call: &Call<'_>) -> bool {
+        understood(line).is_ok_and(|commands| {
+            let is_cover = |one: &Simple| matches!(self.cover(one, &[], call), Ok(Cover::ReadOnly));
+            let writes = |one: &Simple| one.redirects.iter().any(writes);
+            commands.iter().all(|one| is_cover(one) && !writes(one))
+        })
+    }
+
+    /// What happens with a call that nobody said anything about.
+    fn by_mode(&self, call: &Call<'_>) -> Decision {
+        if *call.effects == Effects::none() {
+            return allow("it touches nothing");
+        }
+        if let Some(why) = &self.parts.doubt {
+            return ask(format!("{why}: rules may be missing"));
+        }
+        if call.effects.is_read_only() {
+            return allow("it changes nothing");
+        }
+        if let Some(line) = call.line() {
+            return self.line_by_mode(line, call);
+        }
+        match self.parts.mode {
+            PermissionMode::Bypass => allow("everything runs in this mode"),
+            PermissionMode::AcceptEdits | PermissionMode::Auto if self.is_plain_edit(call) => {
+                allow("edits of the workspace run in this mode")
+            }
+            _ => ask(format!("{} would {}", call.tool, describe(call.effects))),
+        }
+    }
+
+    fn line_by_mode(&self, line: &Line<'_>, call: &Call<'_>) -> Decision {
+        let Some(gap) = self.gap(line, call) else {
+            return allow("it runs programs that read and nothing else");
+        };
+        let is_complete = line.reading.is_complete();
+        match self.parts.mode {
+            // Without a rule that forbids there is nothing that could have been missed.
+            PermissionMode::Bypass if is_complete || !self.parts.rules.restrict(call.tool) => {
+                allow("everything runs in this mode")
+            }
+            PermissionMode::Auto
+                if is_complete && self.sandbox_holds() && !self.writes_acted_upon(line, call) =>
+            {
+                allow("the sandbox confines it")
+            }
+            _ => ask(format!("{} would run a command; {gap}", call.tool)),
+        }
+    }
+
+    fn sandbox_holds(&self) -> bool {
+        self.parts.confinement.get() != Confinement::None
+    }
+
+    fn writes_acted_upon(&self, line: &Line<'_>, call: &Call<'_>) -> bool {
+        let named = line.written().map(|path| self.territory.named(path, call.machine));
+        named.into_iter().any(|named| self.territory.is_acted_upon(&named))
+    }
+
+    /// Why the line is not let run by rules and by what is known of programs.
+    fn gap(&self, line: &Line<'_>, call: &Call<'_>) -> Option<String> {
+        let commands = match understood(line) {
+            Ok(commands) => commands,
+            Err(why) => return Some(why),
+        };
+        let rules: Vec<&Rule> = self.permitting(call.tool).collect();
+        let gap = |command: &Simple| self.cover(command, &rules, call).err();
+        commands
+            .iter()
+            .find_map(gap)
+            .or_else(|| self.hidden_is_covered(line, commands, &rules, call).err())
+            .or_else(|| {
+                let is_read = self.reads_only(line, call);
+                (!is_read).then(|| "no rule allows all of it".to_owned())
+            })
+    }
+
+    /// An edit of named files inside the roots, and nothing else.
+    fn is_plain_edit(&self, call: &Call<'_>) -> bool {
+        let effects = call.effects;
+        let is_acted_upon =
+            |path: &Path| self.territory.is_acted_upon(&self.territory.named(path, call.machine));
+        matches!(effects.writes, PathSet::Paths(_) | PathSet::Workspace)
+            && !effects.network
+            && !effects.subprocess
+            && !effects.unknown
+            && !paths(&effects.writes).any(is_acted_upon)
+    }
+}
+
+/// What lets one command of a line run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cover<'r> {
+    /// A rule.
+    Rule(&'r Rule),
+    /// It is known to read and nothing else.
+    ReadOnly,
+}
+
+/// The commands of a line of which every byte is understood.
+///
+/// # Errors
+/// What is not.
+pub(super) fn understood<'l>(line: &'l Line<'_>) -> Result<&'l [Simple], String> {
+    match line.reading.strict() {
+        Ok(commands) if line.reading.is_complete() && !commands.is_empty() => Ok(commands),
+        Ok(_) => Err("what it runs is decided while it runs".to_owned()),
+        Err(unknown) => {
+            Err(format!("{} (at byte {}) is left to the shell", unknown.what, unknown.at))
+        }
+    }
+}
+
+/// Whether a rule alone would do with an example what it is there for.
+pub(super) fn is_example(
+    rule: &Rule,
+    effect: Effect,
+    example: &str,
+    kind: Option<SubjectKind>,
+) -> bool {
+    let home = PathBuf::from("/home/example");
+    let territory = Territory {
+        workspace: home.join("workspace"),
+        home: Some(home.clone()),
+        ..Territory::default()
+    };
+    let line = Line::of(if kind == Some(SubjectKind::Command) { example } else { "" });
+    let path = match example.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => PathBuf::from(example),
+    };
+    let named = territory.named(&path, &ByName);
+    let subject = match kind {
+        Some(SubjectKind::Command) => Subject::Command(&line),
+        Some(SubjectKind::Path) => Subject::Path(&named),
+        Some(SubjectKind::Name) | None => Subject::Name(example),
+    };
+    let is_meant = || rule.could_mean(Some(&subject), &territory) == Certainty::Yes;
+    match (effect, &subject) {
+        (Effect::Ask | Effect::Deny, _) => is_meant(),
+        (Effect::Allow, Subject::Command(line)) => {
+            let permits = |one: &Simple| rule.permits_command(&one.argv) == Ok(true);
+            understood(line).is_ok_and(|commands| commands.iter().all(permits))
+        }
+        (Effect::Allow, _) => rule.permits(Some(&subject), &territory),
+    }
+}
+
+/// The paths of a set that are known one by one.
+fn paths(set: &PathSet) -> impl Iterator<Item = &Path> {
+    let paths = match set {
+        PathSet::Paths(paths) => paths.as_slice(),
+        PathSet::None | PathSet::Workspace | PathSet::Anywhere => &[],
+    };
+    paths.iter().map(PathBuf::as_path)
+}
+
+/// A rule with where it was written.
+pub(super) fn told(rule: &Rule) -> String {
+    format!("the rule {} ({})", rule.text(), rule.origin())
+}
+
+fn because(rule: &Rule, why: String) -> Because {
+    Because { why, rule: Some(rule.text().to_owned()), origin: Some(rule.origin().to_owned()) }
+}
+
+fn allow(why: &str) -> Decision {
+    Decision::Allow { because: Because::of(why) }
+}
+
+fn ask(why: String) -> Decision {
+    Decision::Ask { because: Because::of(why), grants: Grants::default() }
+}
+
+fn deny(why: String) -> Decision {
+    Decision::Deny { because: Because::of(why) }
+}
+
+fn describe(effects: &Effects) -> &'static str {
+    if effects.subprocess {
+        "run a command"
+    } else if effects.writes != PathSet::None {
+        "change files"
+    } else if effects.network {
+        "use the network"
+    } else {
+        "do something whose effects are not known"
+    }
+}

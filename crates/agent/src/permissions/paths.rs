@@ -1,0 +1,107 @@
+//! Where a path leads: inside the roots, out of them, or to what no tool may write. [pure]
+//!
+//! A path is judged as it is written and as the file system resolves it, because a link is written
+//! like any other name.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::Programs;
+use crate::tools::access::names::{authority, lies_under};
+
+/// Files of a workspace that other programs act on: writing one hands them commands.
+const ACTED_UPON: [&str; 5] =
+    [".mcp.json", ".vscode/tasks.json", ".envrc", ".gitmodules", ".gitattributes"];
+
+/// Folders that every sandbox gives a command as its own, so that writing there changes nothing.
+const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev"];
+
+/// The folders of a session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Territory {
+    /// Where relative paths start.
+    pub(super) workspace: PathBuf,
+    /// Further folders that may be read and written.
+    pub(super) roots: Vec<PathBuf>,
+    /// What no tool may write.
+    pub(super) protected: Vec<PathBuf>,
+    /// What `~` means in rules.
+    pub(super) home: Option<PathBuf>,
+}
+
+/// A path of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Absolute, without `.` and `..`, as it is written.
+    pub(super) written: PathBuf,
+    /// Where it leads.
+    pub(super) real: PathBuf,
+}
+
+impl Territory {
+    /// The path that a call names.
+    pub(super) fn named(&self, path: &Path, machine: &dyn Programs) -> Named {
+        let written = without_detours(&self.workspace.join(path));
+        let real = machine.real_path(&written);
+        Named { written, real }
+    }
+
+    /// Whether the path lies in a root both ways.
+    pub(super) fn holds(&self, named: &Named) -> bool {
+        named.ways().all(|path| self.is_inside(path))
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        path.starts_with(&self.workspace) || self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// What the path may not be written for, if it is protected either way.
+    pub(super) fn protection(&self, named: &Named) -> Option<String> {
+        named.ways().find_map(|path| {
+            let inner = path.components().find_map(|part| authority(part.as_os_str()));
+            let own = || self.protected.iter().find(|held| lies_under(path, held));
+            match inner {
+                Some(name) => Some(format!("{name} decides what runs on this machine")),
+                None => own().map(|held| format!("{} belongs to anvil", held.display())),
+            }
+        })
+    }
+
+    /// Whether other programs act on what the file says.
+    pub(super) fn is_acted_upon(&self, named: &Named) -> bool {
+        named.ways().any(|path| ACTED_UPON.iter().any(|name| ends_with(path, name)))
+    }
+
+    /// Whether a command that writes there changes nothing outside the roots.
+    pub(super) fn is_scratch(&self, named: &Named) -> bool {
+        SCRATCH.iter().any(|dir| named.written.starts_with(dir))
+    }
+}
+
+impl Named {
+    /// As it is written, and where it leads.
+    pub(super) fn ways(&self) -> impl Iterator<Item = &Path> {
+        let real = (self.real != self.written).then_some(self.real.as_path());
+        std::iter::once(self.written.as_path()).chain(real)
+    }
+}
+
+/// Whether the last names of a path are these, without regard to letter case.
+fn ends_with(path: &Path, names: &str) -> bool {
+    let path = path.to_string_lossy().to_lowercase();
+    path.strip_suffix(names).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// The path without `.` and `..`, by its names alone.
+pub(super) fn without_detours(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                straight.pop();
+            }
+            part => straight.push(part),
+        }
+    }
+    straight
+}

@@ -5,6 +5,7 @@ mod instructions;
 mod lookup;
 mod models;
 mod plan;
+pub(crate) mod policy;
 mod room;
 mod sandbox;
 mod system;
@@ -19,14 +20,13 @@ use std::sync::Arc;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
-use agent::permissions::{ByName, PolicyParts};
 use agent::registry::ToolRegistry;
 use agent::sandbox::{Sandbox, SandboxPolicy};
+use agent::secrets::Redactor;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
-use agent::{Agent, Approver, DenyAll, PermissionMode, Policy, tools};
+use agent::{Agent, Approver, DenyAll, tools};
 use llm::Provider;
-use llm::config::file::Mode;
 use tokio::sync::mpsc;
 
 use self::config::Configuration;
@@ -45,7 +45,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, logs, redaction, trial};
+use crate::{complain, demo, logs, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -265,8 +265,6 @@ impl Work {
     }
 
     fn models(&self, configuration: &Configuration, cwd: &Path) -> Result<Models, StartError> {
-        // From here on it is known whose keys there are, and nothing has been asked yet.
-        redaction::learn(configuration.settings.key_variables(), cwd);
         let tape = tape::open(&self.args, cwd, &self.session_id)?;
         // Whoever names a model means that one; else a replay asks the one that was recorded.
         let recorded = match self.args.model {
@@ -304,16 +302,16 @@ impl Work {
             self.args.append_system_prompt.as_deref(),
             cwd,
         )?;
+        let roots = policy::further_roots(&self.args)?;
+        let commands = commands(configuration, cwd, &self.env.own_dirs, &roots);
+        let sandbox = Arc::clone(&commands.sandbox);
+        let policy = policy::policy(configuration, cwd, &roots, &self.env, sandbox)?;
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(
-                cwd,
-                &self.env.own_dirs,
-                commands(configuration, cwd, &self.env.own_dirs),
-            )?,
-            policy: policy(configuration),
-            programs: Arc::new(ByName),
+            tools: builtin_tools(cwd, &self.env.own_dirs, &roots, commands)?,
+            policy,
+            programs: policy::programs(cwd, &roots),
             approver,
             events,
             cwd: cwd.to_owned(),
@@ -345,7 +343,6 @@ impl Work {
             OutputFormat::Json => Box::new(Json::new(io::stdout(), id())),
             OutputFormat::StreamJson => Box::new(StreamJson::new(io::stdout(), id())),
         };
-        let events = events.redacting(redaction::current());
         Ui::start(renderer, events, questions, signals.clone())
             .map_err(|error| StartError::machine("no thread can be started", &error))
     }
@@ -373,42 +370,33 @@ fn tell_choice(model: &Resolved) {
     }
 }
 
-/// What runs, asks or is refused, as configured.
-fn policy(configuration: &Configuration) -> Policy {
-    let mode = match configuration.settings.runtime.mode {
-        Some(Mode::AcceptEdits) => PermissionMode::AcceptEdits,
-        Some(Mode::Plan) => PermissionMode::Plan,
-        Some(Mode::Bypass) => PermissionMode::Bypass,
-        Some(Mode::Auto) => PermissionMode::Auto,
-        Some(Mode::Default) | None => PermissionMode::Default,
-    };
-    let doubt = configuration.doubt.clone();
-    Policy::new(PolicyParts { mode, doubt, ..PolicyParts::default() })
-}
-
-/// The tools on offer for work in `cwd`; `own`, anvil's own folders, are out of their reach.
+/// The tools on offer for work in `cwd` and the further folders `roots`; `own`, anvil's own folders, are
+/// out of their reach.
 pub(crate) fn builtin_tools(
     cwd: &Path,
     own: &[PathBuf],
+    roots: &[PathBuf],
     commands: Bash,
 ) -> Result<ToolRegistry, StartError> {
     let mut rules = AccessRules::workspace(cwd);
     rules.protected.extend_from_slice(own);
+    rules.writable.extend_from_slice(roots);
     let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
+    let redactor = Arc::new(Redactor::lazy(|| agent::secrets::in_environment(&[])));
     let mut tools = ToolRegistry::default();
     for tool in tools::builtin(access, commands) {
         tools.register(tool).expect("the built-in tools have good names of their own");
     }
-    Ok(tools.redacting(redaction::current()))
+    Ok(tools.redacting(redactor))
 }
 
 /// Commands as configured: confined, and with the variables that a person trusted them with.
-fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf]) -> Bash {
+fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf], roots: &[PathBuf]) -> Bash {
     let settings = &configuration.settings;
     let passthrough = settings.runtime.sandbox.env_passthrough.iter().flatten();
     Bash {
         passthrough: passthrough.map(OsString::from).collect(),
-        sandbox: sandbox::sandbox(settings, cwd, own),
+        sandbox: sandbox::sandbox(settings, cwd, own, roots),
     }
 }
 

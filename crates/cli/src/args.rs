@@ -34,7 +34,9 @@ pub(crate) struct Args {
     pub(crate) effort: Option<String>,
 
     /// What goes to standard output in a run with -p
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    #[arg(
+        long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text, global = true
+    )]
     pub(crate) output_format: OutputFormat,
 
     /// The most model requests of one turn, 100 unless configured
@@ -61,20 +63,36 @@ pub(crate) struct Args {
     pub(crate) strict_config: bool,
 
     /// How much happens without asking
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_enum, value_name = "MODE", global = true)]
     permission_mode: Option<Mode>,
 
     /// The same as --permission-mode bypass
-    #[arg(long, alias = "yolo", conflicts_with = "permission_mode")]
+    #[arg(long, alias = "yolo", conflicts_with = "permission_mode", global = true)]
     dangerously_skip_permissions: bool,
+
+    /// Let calls run without asking, such as 'bash(cargo test:*)'; a '!' at the end permits a wide rule
+    #[arg(long, value_name = "RULE", global = true)]
+    pub(crate) allow: Vec<String>,
+
+    /// Ask before calls that would run otherwise
+    #[arg(long, value_name = "RULE", global = true)]
+    pub(crate) ask: Vec<String>,
+
+    /// Never run such calls, whatever else says so
+    #[arg(long, value_name = "RULE", global = true)]
+    pub(crate) deny: Vec<String>,
+
+    /// A further folder that may be read and written
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) add_dir: Vec<PathBuf>,
 
     /// What commands may write. With full-access nothing confines them; external means that a container
     /// around anvil does
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_enum, value_name = "POLICY", global = true)]
     pub(crate) sandbox: Option<Confine>,
 
     /// Let commands connect to anywhere
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) network: bool,
 
     /// Text to add at the end of the system prompt
@@ -147,6 +165,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Option<ConfigAction>,
     },
+    /// List the permission rules in force, or say what would happen with a command
+    Permissions {
+        #[command(subcommand)]
+        action: Option<PermissionsAction>,
+    },
     /// Show what this repository asks authority for, grant it or take it back
     Trust {
         #[command(subcommand)]
@@ -180,6 +203,16 @@ pub(crate) enum ConfigAction {
     Path,
     /// The JSON Schema of a configuration file
     Schema,
+}
+
+/// What can be asked about permissions.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub(crate) enum PermissionsAction {
+    /// Say whether a command would run, and which rule of which file says so
+    Test {
+        /// The command line, as one argument
+        command: String,
+    },
 }
 
 /// What can be done about trust.
@@ -219,9 +252,11 @@ enum Mode {
     Default,
     /// Edits inside the workspace run too
     AcceptEdits,
+    /// Commands inside the sandbox run too; what leaves it asks
+    Auto,
     /// Nothing that could change anything runs
     Plan,
-    /// Everything runs
+    /// Everything runs that no rule denies; the sandbox stays
     Bypass,
 }
 
@@ -231,7 +266,7 @@ impl Args {
         let mut command = Self::command();
         let mut matches = command.try_get_matches_from_mut(bind_prompt(words))?;
         let args = Self::from_arg_matches_mut(&mut matches)?;
-        match (&args.command, args.option_of_a_turn()) {
+        match (&args.command, args.option_of_a_turn().or_else(|| args.option_of_permissions())) {
             (Some(_), Some(option)) => Err(command.error(
                 ErrorKind::ArgumentConflict,
                 format!("{option} is for a turn and cannot be used with a command"),
@@ -248,14 +283,28 @@ impl Args {
             (self.effort.is_some(), "--effort"),
             (self.max_steps.is_some(), "--max-steps"),
             (self.max_wall_time.is_some(), "--max-wall-time"),
-            (self.permission_mode.is_some(), "--permission-mode"),
-            (self.dangerously_skip_permissions, "--dangerously-skip-permissions"),
-            (self.sandbox.is_some(), "--sandbox"),
-            (self.network, "--network"),
             (self.append_system_prompt.is_some(), "--append-system-prompt"),
             (self.system_file.is_some(), "--system-file"),
             (self.no_stdin, "--no-stdin"),
             (self.verbose, "--verbose"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+    }
+
+    /// An option that was given and says what may run, which no other command wants to know.
+    fn option_of_permissions(&self) -> Option<&'static str> {
+        if matches!(self.command, Some(Command::Permissions { .. })) {
+            return None;
+        }
+        let given = [
+            (self.permission_mode.is_some(), "--permission-mode"),
+            (self.dangerously_skip_permissions, "--dangerously-skip-permissions"),
+            (!self.allow.is_empty(), "--allow"),
+            (!self.ask.is_empty(), "--ask"),
+            (!self.deny.is_empty(), "--deny"),
+            (!self.add_dir.is_empty(), "--add-dir"),
+            (self.sandbox.is_some(), "--sandbox"),
+            (self.network, "--network"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
     }
@@ -268,6 +317,7 @@ impl Args {
         Some(match self.permission_mode? {
             Mode::Default => PermissionMode::Default,
             Mode::AcceptEdits => PermissionMode::AcceptEdits,
+            Mode::Auto => PermissionMode::Auto,
             Mode::Plan => PermissionMode::Plan,
             Mode::Bypass => PermissionMode::Bypass,
         })

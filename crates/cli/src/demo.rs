@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{self, StartError};
 use crate::exit::Exit;
 use crate::headless::output_failed;
-use crate::redaction;
 use crate::render::text::{Audience, Text};
 use crate::say::say;
 use crate::signals::{self, Signals};
@@ -115,7 +114,6 @@ async fn turn(
         return Ok((TurnOutcome::Done, Err(error)));
     }
     let (events, receiver) = agent::channel::channel();
-    let receiver = receiver.redacting(redaction::current());
     let look = terminal::look(Wishes { is_plain, is_verbose: false });
     let renderer = Text::new(io::stdout(), io::stderr(), Audience::Demo, look);
     let (_, no_questions) = mpsc::channel(1);
@@ -128,7 +126,7 @@ async fn turn(
             id: "script".to_owned(),
             ..ModelRef::default()
         },
-        tools: app::builtin_tools(cwd, &[], commands)?,
+        tools: app::builtin_tools(cwd, &[], &[], commands)?,
         // The folder is thrown away, so nothing in it needs a person's word.
         policy: Policy::of_mode(PermissionMode::Bypass),
         programs: Arc::new(ByName),

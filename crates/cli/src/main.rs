@@ -11,7 +11,7 @@ mod grants;
 mod headless;
 mod inspect;
 mod logs;
-mod redaction;
+mod permits;
 mod render;
 mod repl;
 mod say;

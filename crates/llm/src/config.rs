@@ -13,6 +13,7 @@ pub mod key;
 pub mod layers;
 pub mod origin;
 pub mod project;
+pub mod rules;
 pub mod settings;
 pub mod text;
 
@@ -23,8 +24,9 @@ pub use key::Key;
 pub use layers::{Layer, Layers, Place, Setting, Sources, Trust};
 pub use origin::{CredentialOrigin, Origin, shown};
 pub use project::{Class, Grant, Project, Standing};
+pub use rules::{PlacedRule, RuleList, rules_in};
 pub use settings::{InstructionConfig, ModelName, Settings, TrustedRuntimeConfig};
-pub use text::{Fault, Leaf, Parsed, parse};
+pub use text::{Fault, Leaf, Parsed, Spot, parse};
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use llm::config::{
 use serde_json::{Value, json};
 
 use super::trust::{self, TrustStore};
-use super::{Environment, StartError};
+use super::{Environment, StartError, policy};
 use crate::args::Args;
 
 /// Where a repository keeps its file.
@@ -121,6 +121,7 @@ pub(crate) fn load(
     };
     for parsed in user.iter().chain(&config_flag) {
         tell_unknown(parsed, args.strict_config, &mut notices).map_err(fatal)?;
+        policy::check(parsed).map_err(fatal)?;
     }
     let mut inputs = Inputs {
         places,
@@ -162,6 +163,7 @@ impl Inputs {
         }
         let checked = read.and_then(|parsed| {
             tell_unknown(&parsed, is_strict, notices)?;
+            policy::check(&parsed)?;
             let request = self.request(&parsed)?;
             Ok((parsed, request))
         });
@@ -193,7 +195,7 @@ impl Inputs {
 
 /// What single options set.
 fn flags(args: &Args) -> Vec<(Key, &'static str, Value)> {
-    let mut flags = Vec::new();
+    let mut flags = policy::flags(args);
     if let Some(model) = &args.model {
         flags.push((Key::of(["default_model"]), "--model", json!(model)));
     }

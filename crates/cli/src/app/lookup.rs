@@ -7,9 +7,9 @@ use llm::Registry;
 
 use super::config::{self, Configuration, Places};
 use super::trust::TrustStore;
-use super::{Environment, StartError, tell, var, workspace};
-use crate::args::{Args, Command, ConfigAction, TrustAction};
-use crate::{catalogue, grants, inspect, terminal};
+use super::{Environment, StartError, commands, policy, tell, var, workspace};
+use crate::args::{Args, Command, ConfigAction, PermissionsAction, TrustAction};
+use crate::{catalogue, grants, inspect, permits, terminal};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
 pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
@@ -31,6 +31,11 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
                 inspect::explain(&load()?.settings.layers, &key, &is_set)?
             }
         },
+        Some(Command::Permissions { action }) => {
+            let (cwd, configuration) = (cwd()?, load()?);
+            tell(&configuration);
+            permissions_command(action.as_ref(), args, env, &cwd, &configuration)?
+        }
         Some(Command::Models { action: None }) => {
             let configuration = load()?;
             tell(&configuration);
@@ -39,6 +44,25 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
         }
         Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
     }))
+}
+
+fn permissions_command(
+    action: Option<&PermissionsAction>,
+    args: &Args,
+    env: &Environment,
+    cwd: &Path,
+    configuration: &Configuration,
+) -> Result<String, StartError> {
+    let roots = policy::further_roots(args)?;
+    let sandbox = commands(configuration, cwd, &env.own_dirs, &roots).sandbox;
+    let policy = policy::policy(configuration, cwd, &roots, env, sandbox)?;
+    Ok(match action {
+        None => permits::list(&policy, args.output_format),
+        Some(PermissionsAction::Test { command }) => {
+            let programs = policy::programs(cwd, &roots);
+            permits::test(&policy, command, &*programs, args.output_format)
+        }
+    })
 }
 
 fn is_set(variable: &str) -> bool {

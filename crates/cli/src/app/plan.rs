@@ -31,7 +31,12 @@ pub(super) fn plan(args: &Args) -> Result<Plan, StartError> {
         Some(Command::Models { action: Some(ModelsAction::Test { name }) }) => {
             return Ok(Plan::Trial(name.clone()));
         }
-        Some(Command::Config { .. } | Command::Trust { .. } | Command::Models { action: None })
+        Some(
+            Command::Config { .. }
+            | Command::Permissions { .. }
+            | Command::Trust { .. }
+            | Command::Models { action: None },
+        )
         | None => {}
     }
     let source = match args.no_stdin {

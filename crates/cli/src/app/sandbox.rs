@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use llm::config::Settings;
-use llm::config::file::{Network, SandboxMode};
+use llm::config::file::{Mode, Network, SandboxMode};
 use nix::unistd::{User, getuid};
 
 /// Variables that name a folder of a toolchain, which commands get to see wherever it is.
@@ -48,9 +48,17 @@ const SECRETS: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// What confines the commands of a session in `cwd`; `own` are anvil's own folders.
-pub(super) fn sandbox(settings: &Settings, cwd: &Path, own: &[PathBuf]) -> Arc<Sandbox> {
-    Arc::new(Sandbox::new(policy(settings), layout(cwd, own)))
+/// What confines the commands of a session in `cwd` and the further folders `roots`; `own` are anvil's own
+/// folders.
+pub(super) fn sandbox(
+    settings: &Settings,
+    cwd: &Path,
+    own: &[PathBuf],
+    roots: &[PathBuf],
+) -> Arc<Sandbox> {
+    let mut layout = layout(cwd, own);
+    layout.writable.extend_from_slice(roots);
+    Arc::new(Sandbox::new(policy(settings), layout))
 }
 
 /// How commands are confined, as configured.
@@ -60,6 +68,10 @@ fn policy(settings: &Settings) -> SandboxPolicy {
         Some(SandboxMode::ReadOnly) => SandboxPolicy::ReadOnly,
         Some(SandboxMode::External) => SandboxPolicy::External,
         Some(SandboxMode::FullAccess) => SandboxPolicy::FullAccess,
+        // Planning changes nothing, and what is known of programs may be wrong about one of them.
+        Some(SandboxMode::WorkspaceWrite) | None if settings.runtime.mode == Some(Mode::Plan) => {
+            SandboxPolicy::ReadOnly
+        }
         Some(SandboxMode::WorkspaceWrite) | None => {
             SandboxPolicy::WorkspaceWrite { network: sandbox.network == Some(Network::All(true)) }
         }

@@ -1,8 +1,5 @@
 //! Rows of `config/projects.jsonl`: the real binary in a repository that wants more than it may have.
 
-#[path = "config_confinement.rs"]
-mod confinement;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +13,14 @@ use crate::support::pty::{Pty, Setup};
 use crate::support::{Home, Ran, run};
 
 /// Expectations that wait, each with what it waits for.
-const PENDING_EXPECTATIONS: [(&str, &str); 2] = [
-    ("rule_active", "permission rules are not enforced yet"),
+const PENDING_EXPECTATIONS: [(&str, &str); 3] = [
+    ("effective_policy", "there is no sandbox yet"),
+    ("network", "there is no sandbox yet"),
     ("host_decisions", "there is no list of hosts yet"),
 ];
 
 /// Cases that wait although their expectations are understood.
-const PENDING: [(&str, &str); 1] =
-    [("cfg-rule-typo-tool", "the tools in permission rules are not checked yet")];
+const PENDING: [(&str, &str); 0] = [];
 
 const KEY: &str = "sk-test-0123456789abcdef0123";
 
@@ -96,10 +93,8 @@ struct Expect {
     warns: Option<String>,
     #[serde(default)]
     prompt_excludes: Vec<String>,
-    /// How commands are confined after all.
-    effective_policy: Option<String>,
-    /// Whom they reach after all.
-    network: Option<String>,
+    #[serde(default)]
+    rule_active: bool,
 }
 
 fn both() -> Vec<Mode> {
@@ -155,13 +150,6 @@ fn check(row: &Row) -> Result<(), String> {
         for (name, text) in &row.expect.after_change {
             stage.write(name, text);
         }
-    }
-    if let Some(policy) = &row.expect.effective_policy {
-        stage.policy_holds(policy)?;
-        return stage.check_effects();
-    }
-    if let Some(network) = &row.expect.network {
-        stage.network_is(network)?;
     }
     for mode in &row.expect.modes {
         let said = match mode {
@@ -345,11 +333,25 @@ impl Stage<'_> {
         let state = match (self.row.trusted, expect.asks_again) {
             (true, true) => "changed since it was trusted",
             (true, false) => "state    trusted",
+            // What only takes away needs no trust.
+            (false, _) if expect.rule_active => "state    asks for nothing that needs trust",
             (false, _) => "state    not trusted",
         };
         need(ran.out.contains(state), || format!("no {state:?} in {ran:?}"))?;
         let asks = expect.asks.as_deref().unwrap_or_default();
         need(ran.out.contains(asks), || format!("no {asks:?} in {ran:?}"))
+    }
+
+    /// The repository's rule refuses a command that everything else would let run.
+    fn check_rule(&self) -> Result<(), String> {
+        let call = Answer::call("bash", json!({"command": "curl http://127.0.0.1:9/"}));
+        let model = Model::new([call, Answer::text("done")]);
+        let words = ["-p", "x", "--permission-mode", "bypass", "--allow", "bash(curl:*)"];
+        let ran = run(self.home.anvil_with(&model).args(words).args(["-C", &self.start()]));
+        need(ran.code() == 0, || format!("{ran:?}"))?;
+        let (text, is_error) = model.last_results().remove(0);
+        let wanted = "denied by the rule bash(curl:*) (.anvil/config.toml:2)";
+        need(is_error && text.contains(wanted), || format!("it was not denied: {text}"))
     }
 
     fn check_effects(&self) -> Result<(), String> {
@@ -360,6 +362,9 @@ impl Stage<'_> {
         }
         if let Some(name) = &expect.no_connection_to {
             need(name == "ATTACKER", || format!("nobody is called {name}"))?;
+        }
+        if expect.rule_active {
+            self.check_rule()?;
         }
         let visitors = self.attacker.visitors();
         need(visitors.is_empty(), || format!("somebody came: {visitors:?}"))?;

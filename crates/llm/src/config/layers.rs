@@ -9,7 +9,7 @@ use super::builtin::{self, FromVariable};
 use super::key::Key;
 use super::origin::{CredentialOrigin, Origin};
 use super::project::{Class, Project, Standing};
-use super::text::Parsed;
+use super::text::{Parsed, Spot};
 use crate::capability;
 
 /// Where a value comes from. A later one wins.
@@ -105,6 +105,14 @@ pub struct Setting {
     pub trust: Trust,
     /// Why it does not apply, if it is refused.
     pub refused: Option<String>,
+    /// Where the rules in it stand, in their order; empty for all other values.
+    pub spots: Vec<Spot>,
+}
+
+impl Setting {
+    fn new(value: Value, layer: Layer, place: Place, trust: Trust) -> Self {
+        Self { value, layer, place, trust, refused: None, spots: Vec::new() }
+    }
 }
 
 /// What goes into a configuration.
@@ -170,13 +178,15 @@ impl Layers {
         let Some(file) = file else { return };
         for leaf in &file.leaves {
             let place = Place::Line(file.file.clone(), leaf.line);
-            self.push(leaf.key.clone(), leaf.value.clone(), layer, place, Trust::User);
+            let key = leaf.key.clone();
+            let mut setting = Setting::new(leaf.value.clone(), layer, place, Trust::User);
+            setting.spots.clone_from(&leaf.spots);
+            self.chains.entry(key).or_default().push(setting);
         }
     }
 
     fn push(&mut self, key: Key, value: Value, layer: Layer, place: Place, trust: Trust) {
-        let setting = Setting { value, layer, place, trust, refused: None };
-        self.chains.entry(key).or_default().push(setting);
+        self.chains.entry(key).or_default().push(Setting::new(value, layer, place, trust));
     }
 
     /// Puts the repository's values between the user's file and the environment, and says of each
@@ -193,7 +203,9 @@ impl Layers {
             let trust = if is_covered { Trust::Granted } else { Trust::Untrusted };
             let place = Place::Line(project.parsed().file.clone(), leaf.line);
             let value = leaf.value.clone();
-            let setting = Setting { value, layer: Layer::Project, place, trust, refused };
+            let mut setting = Setting::new(value, Layer::Project, place, trust);
+            setting.refused = refused;
+            setting.spots.clone_from(&leaf.spots);
             chain.insert(at, setting);
         }
     }

@@ -74,12 +74,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The variables that hold the keys of all providers.
-    pub fn key_variables(&self) -> Vec<String> {
-        let providers = self.runtime.providers.keys();
-        providers.filter_map(|provider| self.layers.endpoint(provider).api_key_env).collect()
-    }
-
     /// Reads the layers as types.
     ///
     /// # Errors
@@ -187,26 +181,16 @@ impl Settings {
 
     /// Keys that are set, would count, and are not acted on by this version.
     pub fn not_enforced(&self) -> Vec<String> {
-        let is_later = |key: &Key| {
-            matches!(
-                key.names()[..],
-                ["permissions", "allow" | "ask" | "deny"]
-                    | ["mcp" | "hooks", ..]
-                    | ["agent", "compact_at"]
-            )
-        };
+        let is_later =
+            |key: &Key| matches!(key.names()[..], ["mcp" | "hooks", ..] | ["agent", "compact_at"]);
         let mut all: Vec<String> = (self.layers.chains())
-            .filter(|(key, _)| is_later(key) || self.is_mode_to_come(key))
+            .filter(|(key, _)| is_later(key))
             .flat_map(|(key, _)| self.layers.deciding(key).into_iter().map(move |one| (key, one)))
             .filter(|(_, one)| one.layer > Layer::BuiltIn && one.value != json!([]))
             .map(|(key, one)| format!("{} ({})", asked_name(key), one.place))
             .collect();
         all.dedup_by(|a, b| a.split(" (").next() == b.split(" (").next());
         all
-    }
-
-    fn is_mode_to_come(&self, key: &Key) -> bool {
-        *key == Key::of(["permissions", "mode"]) && self.runtime.mode == Some(Mode::Auto)
     }
 }
 

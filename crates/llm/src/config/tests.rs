@@ -365,8 +365,8 @@ fn the_documented_file_is_one_without_a_fault() {
 
 #[test]
 fn what_is_set_and_not_acted_on_is_told() {
-    let settings = untrusted("[permissions]\ndeny = [\"bash(curl:*)\"]\nallow = [\"x\"]");
-    assert_eq!(settings.not_enforced(), ["permissions.deny (.anvil/config.toml:2)"]);
+    let settings = untrusted("[agent]\ncompact_at = 0.5\n[permissions]\ndeny = [\"bash(curl:*)\"]");
+    assert_eq!(settings.not_enforced(), ["agent.compact_at (.anvil/config.toml:2)"]);
     for nothing in ["default_model = \"x\"", "[permissions]\nask = []"] {
         assert_eq!(untrusted(nothing).not_enforced(), [""; 0]);
     }

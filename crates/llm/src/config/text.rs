@@ -52,6 +52,17 @@ pub struct Leaf {
     pub line: usize,
     /// The value. Lists and prices are values as a whole.
     pub value: Value,
+    /// Where the rules in it stand, in their order; empty for all other values.
+    pub spots: Vec<Spot>,
+}
+
+/// Where a text of a file begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
 }
 
 /// A file that could be read.
@@ -202,11 +213,32 @@ impl<'a> Reader<'a> {
                     self.unknown_inside(schema, whole, &key, &mut found.unknown)?;
                     self.check_numbers(value)?;
                     let line = self.line(name.span().start);
-                    found.leaves.push(Leaf { key, line, value: to_json(whole) });
+                    let spots = self.spots(&key, whole);
+                    found.leaves.push(Leaf { key, line, value: to_json(whole), spots });
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where the rules of a list stand. What is wrong with one is found by whoever knows the tools.
+    fn spots(&self, key: &Key, value: &DeValue<'_>) -> Vec<Spot> {
+        let (true, Some(items)) = (is_rules(key), value.as_array()) else { return Vec::new() };
+        let rule = |item: &Spanned<DeValue<'_>>| {
+            let rule = item.get_ref().as_table().and_then(|table| table.get("rule"));
+            let (span, is_text) = match rule {
+                Some(rule) => (rule.span(), rule.get_ref().is_str()),
+                None => (item.span(), item.get_ref().is_str()),
+            };
+            let quotes = self.text.get(span.clone()).map_or(0, |text| match text {
+                _ if !is_text => 0,
+                _ if text.starts_with("\"\"\"") || text.starts_with("'''") => 3,
+                _ => 1,
+            });
+            let (line, column) = self.place(span.start + quotes);
+            Spot { line, column }
+        };
+        items.iter().map(rule).collect()
     }
 
     fn check_name(&self, name: &str, span: Range<usize>) -> Result<(), Fault> {
@@ -329,6 +361,11 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
+
+/// Lists of permission rules.
+fn is_rules(key: &Key) -> bool {
+    matches!(key.names()[..], ["permissions", "allow" | "ask" | "deny"])
 }
 
 /// Tables that one layer sets as a whole: half a price of one list and half of another is none.

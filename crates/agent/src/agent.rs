@@ -1,6 +1,7 @@
 //! Carries out what [`turn`](crate::turn) decides: the only place where a decision meets the world.
 
 mod batch;
+mod permit;
 mod sample;
 
 use std::path::PathBuf;

@@ -1,11 +1,19 @@
 //! Who is asked when a call needs a person's word, and those who answer without one.
 
+mod binding;
+mod proposals;
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+pub use self::binding::{Binding, Bound};
+pub use self::proposals::proposals;
+use crate::permissions::Because;
+use crate::tool::Grants;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +24,16 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// Its arguments, whole.
     pub args: Value,
-    /// Why the policy asks.
-    pub reason: String,
+    /// Why the policy asks, and which rule of which file wants it.
+    pub because: Because,
+    /// What a yes opens, for this one call. No rule ever opens it, so no rule is proposed then.
+    pub grants: Grants,
     /// What the call would do, for example a diff.
     pub preview: Option<String>,
+    /// Rules that would let such calls run, narrow to wide.
+    pub proposals: Vec<String>,
+    /// All of that, and what would run, as one number. A yes counts for nothing else.
+    pub shown: Binding,
 }
 
 /// The answer.
@@ -27,8 +41,13 @@ pub struct ApprovalRequest {
 pub enum ApprovalDecision {
     /// Run it.
     Allow,
-    /// Run it, and do not ask again for the same kind of call in this session.
-    AllowForSession,
+    /// Run it, and do not ask again about calls that the rule means.
+    Always {
+        /// The rule.
+        rule: String,
+        /// For how long.
+        scope: Scope,
+    },
     /// Do not run it; the person's words reach the model.
     Deny {
         /// What the person said to it.
@@ -36,6 +55,15 @@ pub enum ApprovalDecision {
     },
     /// Do not run it: there is nobody to ask.
     Unattended,
+}
+
+/// How long a rule holds that a person added to an answer. It holds for this session in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Until the session ends.
+    Session,
+    /// Also in later ones: whoever asked has kept it in the user's own file.
+    User,
 }
 
 /// The sentence a headless run gives the model and the log when something needs approval.

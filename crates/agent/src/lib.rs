@@ -25,7 +25,7 @@ pub mod turn;
 
 pub use agent::{Agent, AgentConfig, AgentError, AgentParts, ModelRef};
 pub use approval::{
-    AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll, ScriptedApprover,
+    AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll, Scope, ScriptedApprover,
 };
 pub use event::{AgentEvent, ErrorInfo, TurnOutcome, TurnSummary};
 pub use permissions::{Decision, PermissionMode, Policy};

@@ -211,6 +211,7 @@ pub struct Policy {
     parts: PolicyParts,
     territory: Territory,
     session_allow: Vec<Rule>,
+    revision: u64,
 }
 
 impl Policy {
@@ -222,7 +223,7 @@ impl Policy {
             protected: parts.protected.clone(),
             home: parts.home.clone(),
         };
-        Self { parts, territory, session_allow: Vec::new() }
+        Self { parts, territory, session_allow: Vec::new(), revision: 0 }
     }
 
     /// A policy of the mode alone, for work anywhere.
@@ -240,6 +241,25 @@ impl Policy {
         &self.parts
     }
 
+    /// Counts the changes since the start; what was agreed to under another one is asked about anew.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Forgets a rule that was added while being asked; the number is its place in
+    /// [`Policy::session_rules`]. Returns its text, or nothing where there is none.
+    pub fn forget_session_rule(&mut self, number: usize) -> Option<String> {
+        let rule = (number < self.session_allow.len()).then(|| self.session_allow.remove(number))?;
+        self.revision += 1;
+        Some(rule.text().to_owned())
+    }
+
+    /// Goes on in another mode, which is a person's word.
+    pub fn set_mode(&mut self, mode: PermissionMode) {
+        self.parts.mode = mode;
+        self.revision += 1;
+    }
+
     /// The rules that a person added while being asked.
     pub fn session_rules(&self) -> &[Rule] {
         &self.session_allow
@@ -253,6 +273,7 @@ impl Policy {
     pub fn allow_for_session(&mut self, rule: &str) -> Result<(), RuleError> {
         if !self.session_allow.iter().any(|known| known.text() == rule) {
             self.session_allow.push(Rule::chosen(rule, "this session")?);
+            self.revision += 1;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ use self::config::Configuration;
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
-use crate::approve::{Interactive, Question};
+use crate::approve::{Interactive, Keeping, Question};
 use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
 use crate::headless;
@@ -238,7 +238,12 @@ impl Work {
         };
         self.begin_recording(&models, &model, &cwd)?;
         tell_choice(&model);
-        let (approver, questions) = Interactive::new();
+        let places = &configuration.inputs.places;
+        let (approver, questions) = Interactive::new(Keeping {
+            user_file: places.user_file.clone(),
+            repository: places.project_dir().to_owned(),
+            tools: tools::SUBJECTS,
+        });
         let (events, receiver) = agent::channel::channel();
         let Resolved { provider, model, room, .. } = model;
         let asked = (provider, model);

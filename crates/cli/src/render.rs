@@ -6,7 +6,17 @@ pub(crate) mod text;
 
 use std::io;
 
+use agent::sanitize::Visible;
 use agent::{AgentEvent, ApprovalRequest};
+
+/// How much of what is to be approved stands on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// All of it.
+    Whole,
+    /// Its beginning and its end, and how much is missing.
+    Collapsed,
+}
 
 /// Shows a turn.
 pub(crate) trait Render: Send {
@@ -16,20 +26,75 @@ pub(crate) trait Render: Send {
     /// When standard output does not take it; a closed standard error is not an error.
     fn event(&mut self, event: &AgentEvent) -> io::Result<()>;
 
-    /// Shows what a person is asked to approve. Only renderers of conversations are asked to.
+    /// Shows what a person is asked to approve. Only renderers of conversations are asked to, here and
+    /// in what follows.
     ///
     /// # Errors
     /// As for [`Render::event`].
-    fn question(&mut self, _request: &ApprovalRequest) -> io::Result<()> {
+    fn question(&mut self, _request: &ApprovalRequest) -> io::Result<Asked> {
+        Ok(Asked::Whole)
+    }
+
+    /// Shows all of it, however long.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn whole(&mut self, _request: &ApprovalRequest) -> io::Result<()> {
         Ok(())
     }
 
-    /// Shows `text` without ending its line, for an answer to be typed behind it.
+    /// Says with which keys the question is answered; `can_keep` if a rule can come of it.
     ///
     /// # Errors
     /// As for [`Render::event`].
-    fn prompt(&mut self, _text: &str) -> io::Result<()> {
+    fn keys(&mut self, _asked: Asked, _can_keep: bool) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Shows a numbered choice of rules.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn choices(&mut self, _rules: &[String]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Says something about the question.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn note(&mut self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Shows a line that is being typed behind `prompt`, in the place of what it was before; the cursor
+    /// stands that many columns behind the prompt.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn draw(&mut self, _prompt: &str, _line: &Visible<'_>, _cursor: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The line was entered, or given up.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn answered(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// From now on (or no longer) the terminal marks what is pasted.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn take_keys(&mut self, _is_taken: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// How many columns a line has.
+    fn columns(&self) -> usize {
+        80
     }
 
     /// Whether something is shown that changes with time alone, so that [`Render::tick`] is wanted.
@@ -44,7 +109,4 @@ pub(crate) trait Render: Send {
     fn tick(&mut self) -> io::Result<()> {
         Ok(())
     }
-
-    /// The answer to a prompt was typed, its line end included.
-    fn answered(&mut self) {}
 }

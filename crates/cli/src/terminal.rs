@@ -1,10 +1,12 @@
 //! What the terminal can show, and how it was before anvil came.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::Pid;
 
 use crate::render::style::Style;
 use crate::render::text::Look;
@@ -15,6 +17,9 @@ const MAX_WIDTH: usize = 80;
 
 /// Narrowest width that is taken seriously.
 const MIN_WIDTH: usize = 10;
+
+/// Longest time between a stop signal and the stop.
+const STOPPING: Duration = Duration::from_millis(50);
 
 /// Bracketed paste off, cursor visible, colours off.
 const PLAIN: &str = "\x1b[?2004l\x1b[?25h\x1b[0m";
@@ -79,6 +84,17 @@ pub(crate) fn leave_suspension_to_the_editor() {
 pub(crate) fn take_suspension() {
     let suspend = SigSet::from(Signal::SIGTSTP);
     suspend.thread_unblock().expect("a mask of a known signal can be set");
+}
+
+/// Stops the program until somebody goes on with it, as Ctrl-Z does. The caller has put the terminal
+/// back, and everything that shares it stops as well.
+pub(crate) fn suspend() {
+    if let Err(error) = kill(Pid::from_raw(0), Signal::SIGTSTP) {
+        tracing::debug!(%error, "the program cannot be stopped");
+    }
+    // The stop meets the editor's thread, and this one must not take the terminal before it. There is
+    // no event to wait for: where nobody could continue the program, it is not stopped at all.
+    std::thread::sleep(STOPPING);
 }
 
 /// The state of the terminal at the start, to be put back whatever the line editor was doing.

@@ -1,4 +1,4 @@
-//! The calls of one committed message: decided, asked about, run, and answered one by one.
+//! The calls of one committed message: permitted, run, and answered one by one.
 
 use std::sync::Arc;
 
@@ -7,11 +7,9 @@ use llm::{ContentBlock, Message};
 use serde_json::Value;
 
 use super::{Agent, Run};
-use crate::approval::{ApprovalDecision, ApprovalRequest, HEADLESS_DENIAL};
 use crate::event::AgentEvent;
-use crate::permissions::{Decision, exact_rule};
 use crate::registry::Dispatched;
-use crate::tool::{Effects, Grants, OutputSink, Tool, ToolContext};
+use crate::tool::{Grants, OutputSink, ToolContext};
 use crate::turn::{Input, Next};
 
 /// Most calls that run at once. A search keeps a few cores and some megabytes busy; an answer may
@@ -19,13 +17,13 @@ use crate::turn::{Input, Next};
 const MAX_SIDE_BY_SIDE: usize = 8;
 
 /// What the model reads about a call that cancelling kept from starting.
-const CANCELLED: &str = "Not run: the turn was cancelled before this call started.";
+pub(super) const CANCELLED: &str = "Not run: the turn was cancelled before this call started.";
 
 /// A call as the committed message holds it.
-struct Call {
-    id: String,
-    name: String,
-    args: Value,
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) args: Value,
 }
 
 impl Agent {
@@ -83,55 +81,6 @@ impl Agent {
         })
     }
 
-    fn decide(&self, tool: &dyn Tool, call: &Call) -> Decision {
-        self.policy.decide(tool, &call.args, &*self.programs)
-    }
-
-    /// Lets the call through with what is opened for it, or says why not.
-    async fn permit(&mut self, call: &Call, run: &Run) -> Result<Grants, String> {
-        if run.cancel.is_cancelled() {
-            return Err(CANCELLED.to_owned());
-        }
-        // A tool that does not exist has no effects; dispatch tells the model which ones do.
-        let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else {
-            return Ok(Grants::default());
-        };
-        let (because, grants) = match self.decide(tool.as_ref(), call) {
-            Decision::Allow { .. } => return Ok(Grants::default()),
-            Decision::Deny { because } => return Err(format!("Not run: {}", because.why)),
-            Decision::Ask { because, grants } => (because, grants),
-        };
-        let context = self.context(call, Grants::default(), run);
-        let preview = self.tools.preview(&call.name, &call.args, &context).await;
-        let request = ApprovalRequest {
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
-            args: call.args.clone(),
-            reason: because.why,
-            preview,
-        };
-        let answer = tokio::select! {
-            biased;
-            () = run.cancel.cancelled() => return Err(CANCELLED.to_owned()),
-            answer = self.approver.approve(request, &run.cancel) => answer,
-        };
-        match answer {
-            // Whoever cancels while being asked has not agreed.
-            _ if run.cancel.is_cancelled() => Err(CANCELLED.to_owned()),
-            ApprovalDecision::Allow => Ok(grants),
-            ApprovalDecision::AllowForSession => {
-                let rule = exact_rule(tool.as_ref(), &call.args);
-                if let Err(error) = self.policy.allow_for_session(&rule) {
-                    // The call was allowed all the same; the next one of its kind asks again.
-                    tracing::warn!(rule, %error, "this cannot be allowed for the session");
-                }
-                Ok(grants)
-            }
-            ApprovalDecision::Deny { feedback } => Err(denial(feedback.as_deref())),
-            ApprovalDecision::Unattended => Err(unattended(&tool.effects(&call.args))),
-        }
-    }
-
     async fn dispatch_unless_cancelled(&self, call: &Call, run: &Run) -> Dispatched {
         if run.cancel.is_cancelled() {
             return refused(call, CANCELLED.to_owned());
@@ -144,7 +93,7 @@ impl Agent {
         self.tools.dispatch(&call.id, &call.name, &call.args, &ctx).await
     }
 
-    fn context(&self, call: &Call, grants: Grants, run: &Run) -> ToolContext {
+    pub(super) fn context(&self, call: &Call, grants: Grants, run: &Run) -> ToolContext {
         let output = self.events.live_output(&call.id);
         ToolContext {
             cwd: self.cwd.clone(),
@@ -185,21 +134,4 @@ fn calls_of(message: Option<&Arc<Message>>) -> Vec<Call> {
 fn refused(call: &Call, why: String) -> Dispatched {
     let result = ContentBlock::tool_result(&call.id, why.clone(), true);
     Dispatched { result, preview: why }
-}
-
-/// What is told where nobody can be asked. Accepting edits does not let a command run.
-fn unattended(effects: &Effects) -> String {
-    match effects.subprocess {
-        true => format!("{HEADLESS_DENIAL} Commands run with --permission-mode bypass."),
-        false => HEADLESS_DENIAL.to_owned(),
-    }
-}
-
-fn denial(feedback: Option<&str>) -> String {
-    match feedback {
-        Some(feedback) => {
-            format!("Not run: the user did not allow this call. They said: {feedback}")
-        }
-        None => "Not run: the user did not allow this call.".to_owned(),
-    }
 }

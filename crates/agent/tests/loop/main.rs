@@ -1,8 +1,8 @@
 //! The step loop over a scripted provider: what is asked, what runs, what is told, how it ends.
 
+mod approvals;
 mod setup;
 
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,8 +12,7 @@ use agent::event::{Accounting, AgentEvent, TurnOutcome};
 use agent::permissions::PermissionMode;
 use agent::registry::ToolRegistry;
 use agent::{
-    AllowAll, ApprovalDecision, ApprovalRequest, Approver, DenyAll, Effects, ModelRef, OnCancel,
-    ScriptedApprover, Tool, ToolContext, ToolError, ToolOutput,
+    AllowAll, DenyAll, Effects, ModelRef, OnCancel, Tool, ToolContext, ToolError, ToolOutput,
 };
 use async_trait::async_trait;
 use llm::models::Price;
@@ -23,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio_util::sync::CancellationToken;
 
-use setup::{Act, Bench, Probe, Setup, add, finished, reads, results, writes};
+use setup::{Act, Bench, Setup, add, finished, reads, results, writes};
 
 #[tokio::test]
 async fn a_call_is_run_and_its_result_goes_back_to_the_model() {
@@ -204,72 +203,6 @@ async fn a_read_after_a_write_in_one_batch_sees_the_write() {
 }
 
 #[tokio::test]
-async fn a_refused_call_never_runs_and_the_feedback_reaches_the_model() {
-    let probe = writes("probe", Act::Say("ran"));
-    let calls = Arc::clone(&probe.calls);
-    let deny = ApprovalDecision::Deny { feedback: Some("use the other file".into()) };
-    let approver = Arc::new(ScriptedApprover::new([deny]));
-    let call = script::tool_call("a", "probe", json!({}));
-    let mut bench = Setup::new(vec![call, script::text("ok")])
-        .tool(probe)
-        .asking(Arc::clone(&approver) as _)
-        .build();
-    bench.run("x").await.unwrap();
-    let answer = results(&bench.agent.transcript()[2])[0].1.to_owned();
-    assert!(answer.contains("use the other file"), "{answer}");
-    assert_eq!(calls.load(Ordering::SeqCst), 0);
-    assert_eq!(approver.asked()[0].reason, "probe would change files");
-}
-
-#[tokio::test]
-async fn a_headless_run_is_told_the_way_forward() {
-    let probe = writes("probe", Act::Say("ran"));
-    let calls = Arc::clone(&probe.calls);
-    let call = script::tool_call("a", "probe", json!({}));
-    let mut bench =
-        Setup::new(vec![call, script::text("ok")]).tool(probe).asking(Arc::new(DenyAll)).build();
-    bench.run("x").await.unwrap();
-    assert_eq!(
-        results(&bench.agent.transcript()[2])[0].1,
-        "This action requires approval, which isn't available in headless mode. \
-         Re-run with --permission-mode accept-edits or add an allow rule."
-    );
-    assert_eq!(calls.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test]
-async fn a_headless_run_that_wanted_a_command_is_told_which_mode_runs_one() {
-    let command = Probe {
-        name: "run",
-        effects: Effects::command(),
-        act: Act::Say("ran"),
-        calls: Arc::default(),
-    };
-    let call = script::tool_call("a", "run", json!({}));
-    let mut bench =
-        Setup::new(vec![call, script::text("ok")]).tool(command).asking(Arc::new(DenyAll)).build();
-    bench.run("x").await.unwrap();
-    let answer = results(&bench.agent.transcript()[2])[0].1.to_owned();
-    assert!(answer.ends_with("Commands run with --permission-mode bypass."), "{answer}");
-}
-
-#[tokio::test]
-async fn a_call_allowed_for_the_session_is_not_asked_about_again() {
-    let approver = Arc::new(ScriptedApprover::new([ApprovalDecision::AllowForSession]));
-    let same = |id: &str| script::tool_call(id, "probe", json!({"n": 1}));
-    let other = script::tool_call("c", "probe", json!({"n": 2}));
-    let mut bench = Setup::new(vec![same("a"), same("b"), other, script::text("ok")])
-        .tool(writes("probe", Act::Say("ran")))
-        .asking(Arc::clone(&approver) as _)
-        .build();
-    bench.run("x").await.unwrap();
-    let errors: Vec<bool> =
-        [2, 4, 6].map(|n| results(&bench.agent.transcript()[n])[0].2).into_iter().collect();
-    assert_eq!(errors, [false, false, true]);
-    assert_eq!(approver.asked().len(), 2);
-}
-
-#[tokio::test]
 async fn plan_mode_refuses_what_could_change_anything() {
     let probe = writes("probe", Act::Say("ran"));
     let calls = Arc::clone(&probe.calls);
@@ -281,34 +214,6 @@ async fn plan_mode_refuses_what_could_change_anything() {
     bench.run("x").await.unwrap();
     assert!(results(&bench.agent.transcript()[2])[0].1.contains("plan mode"));
     assert_eq!(results(&bench.agent.transcript()[4]), [("b", "4", false)]);
-    assert_eq!(calls.load(Ordering::SeqCst), 0);
-}
-
-/// An approver that announces the question and never answers.
-struct Silent(Notify);
-
-#[async_trait]
-impl Approver for Silent {
-    async fn approve(&self, _: ApprovalRequest, _: &CancellationToken) -> ApprovalDecision {
-        self.0.notify_one();
-        pending().await
-    }
-}
-
-#[tokio::test]
-async fn cancelling_an_open_question_denies_it() {
-    let probe = writes("probe", Act::Say("ran"));
-    let calls = Arc::clone(&probe.calls);
-    let approver = Arc::new(Silent(Notify::new()));
-    let call = script::tool_call("a", "probe", json!({}));
-    let mut bench = Setup::new(vec![call]).tool(probe).asking(Arc::clone(&approver) as _).build();
-    let cancel = CancellationToken::new();
-    let asked = async {
-        approver.0.notified().await;
-        cancel.cancel();
-    };
-    let (outcome, ()) = tokio::join!(bench.run_with("x", cancel.clone()), asked);
-    assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 

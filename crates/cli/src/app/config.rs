@@ -66,6 +66,13 @@ impl Places {
     }
 }
 
+impl Places {
+    /// The folder of the repository's file.
+    pub(crate) fn project_dir(&self) -> &Path {
+        self.project_file.parent().unwrap_or(&self.root)
+    }
+}
+
 /// All that the configuration is made of.
 pub(crate) struct Inputs {
     /// Where it is.

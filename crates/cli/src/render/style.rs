@@ -15,6 +15,7 @@ pub(crate) enum Paint {
     Bold,
     Red,
     Green,
+    Yellow,
     Cyan,
 }
 
@@ -61,6 +62,7 @@ impl Ink {
             Paint::Bold => "\x1b[1m",
             Paint::Red => "\x1b[31m",
             Paint::Green => "\x1b[32m",
+            Paint::Yellow => "\x1b[33m",
             Paint::Cyan => "\x1b[36m",
         };
         self.own(code).text(text).own("\x1b[0m")
@@ -114,6 +116,12 @@ pub(crate) fn fit<'a>(text: &'a Visible<'_>, max: usize) -> Visible<'a> {
     }
     let (head, _) = split_at_columns(head, max.saturating_sub(1));
     if max == 0 { Visible::own("") } else { sanitize::one_line(&format!("{head}…")).into_owned() }
+}
+
+/// The first `max` columns of a text, and the rest.
+pub(crate) fn split<'a>(text: &'a Visible<'_>, max: usize) -> (Visible<'a>, Visible<'a>) {
+    let at = split_at_columns(text, max).0.len();
+    (text.part(0..at), text.part(at..text.len()))
 }
 
 /// A text on one line in pieces of at most `max` columns each; an empty text is one empty piece.

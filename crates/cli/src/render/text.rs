@@ -6,6 +6,7 @@
 mod block;
 #[cfg(test)]
 mod cases;
+mod question;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,8 @@ use serde_json::Value;
 
 use self::block::{Kind, lay_out};
 use self::status::{Status, Wait};
-use super::Render;
 use super::style::{Ink, Paint, Style, call_line, fit, wrap};
+use super::{Asked, Render};
 
 /// Lines of a result that are shown, of one that failed, and of a diff.
 const RESULT_LINES: usize = 6;
@@ -320,23 +321,57 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
         }
     }
 
-    fn question(&mut self, request: &ApprovalRequest) -> io::Result<()> {
-        self.line(Paint::Bold, &sanitize::one_line(&request.reason))?;
-        // All of it: nobody can agree to what was not shown.
-        match &request.preview {
-            Some(preview) => self.block(preview, usize::MAX, Kind::Diff),
-            None => {
-                let arguments = words::arguments(&request.args);
-                self.block(&arguments, usize::MAX, Kind::Plain(Paint::Plain))
-            }
+    fn question(&mut self, request: &ApprovalRequest) -> io::Result<Asked> {
+        self.settle()?;
+        let (ink, asked) = question::short(request, self.style(), self.look.width);
+        self.tell(&ink)?;
+        Ok(asked)
+    }
+
+    fn whole(&mut self, request: &ApprovalRequest) -> io::Result<()> {
+        self.settle()?;
+        self.tell(&question::whole(request, self.style(), self.look.width))
+    }
+
+    fn keys(&mut self, asked: Asked, can_keep: bool) -> io::Result<()> {
+        self.settle()?;
+        self.tell(&question::keys(asked, can_keep, self.style(), self.look.width))
+    }
+
+    fn choices(&mut self, rules: &[String]) -> io::Result<()> {
+        self.settle()?;
+        self.tell(&question::choices(rules, self.style(), self.look.width))
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        self.settle()?;
+        self.tell(&question::note(text, self.style(), self.look.width))
+    }
+
+    fn draw(&mut self, prompt: &str, line: &Visible<'_>, cursor: usize) -> io::Result<()> {
+        if self.status.is_up() {
+            self.settle()?;
+        }
+        self.is_mid_line = true;
+        let ink = question::typed(prompt, line, cursor, self.style(), self.look.width);
+        self.tell(&ink)
+    }
+
+    fn answered(&mut self) -> io::Result<()> {
+        self.is_mid_line = false;
+        self.tell(&Ink::from("\r\n"))
+    }
+
+    fn take_keys(&mut self, is_taken: bool) -> io::Result<()> {
+        match (self.style().is_on, is_taken) {
+            (true, true) => self.tell(&Ink::from("\x1b[?2004h")),
+            (true, false) => self.tell(&Ink::from("\x1b[?2004l")),
+            (false, _) => Ok(()),
         }
     }
 
-    fn prompt(&mut self, text: &str) -> io::Result<()> {
-        self.settle()?;
-        self.is_mid_line = true;
-        let text = sanitize::one_line(text);
-        self.tell(&self.style().paint(Paint::Bold, &text))
+    fn columns(&self) -> usize {
+        self.look.width
     }
 
     fn is_waiting(&self) -> bool {
@@ -349,9 +384,5 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             return self.wait_for("running");
         }
         self.draw_status()
-    }
-
-    fn answered(&mut self) {
-        self.is_mid_line = false;
     }
 }

@@ -35,12 +35,7 @@ pub(super) type Line = (Paint, Visible<'static>);
 /// Of a diff the head is kept. Of everything else the tail is kept as well: errors open an output and
 /// summaries close it.
 pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<Line> {
-    let text = text.trim_end().replace('\t', "    ");
-    let text = sanitize::visible(&text);
-    if text.is_empty() {
-        return vec![(Paint::Dim, Visible::own("(nothing)"))];
-    }
-    let mut laid = all_lines(&text, width, kind);
+    let mut laid = all_lines(text, width, kind);
     if laid.len() > most {
         let head = match kind {
             Kind::Diff => most,
@@ -55,7 +50,13 @@ pub(super) fn lay_out(text: &str, width: usize, most: usize, kind: Kind) -> Vec<
     laid
 }
 
-fn all_lines(text: &Visible<'_>, width: usize, kind: Kind) -> Vec<Line> {
+/// All of it.
+pub(super) fn all_lines(text: &str, width: usize, kind: Kind) -> Vec<Line> {
+    let text = text.trim_end().replace('\t', "    ");
+    let text = sanitize::visible(&text);
+    if text.is_empty() {
+        return vec![(Paint::Dim, Visible::own("(nothing)"))];
+    }
     let mut laid = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {

@@ -3,17 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use agent::TurnOutcome;
+use agent::permissions::Because;
+use agent::tool::GrantedPath;
+use agent::{Grants, TurnOutcome};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::tests::{call, coloured, end, plain, result, text};
+use super::tests::{call, coloured, end, plain, request, result, text};
 use super::*;
 
 /// Sequences that the renderer itself writes.
-const OWN: [&str; 7] =
-    ["\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m", "\r\x1b[2K"];
+const OWN: [&str; 8] =
+    ["\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m", "\r\x1b[2K"];
 
 /// Most lines of a question about one of the cases: it has to be seen at once.
 const SCREEN: usize = 24;
@@ -86,7 +88,14 @@ fn showings(context: Context, hostile: &str, look: Look) -> Vec<Showing> {
             .collect(),
         Context::Approval => questions(hostile)
             .into_iter()
-            .map(|(what, request)| showing(what, look, |to| to.question(&request).unwrap()))
+            .map(|(what, request)| {
+                showing(what, look, |to| {
+                    let asked = to.question(&request).unwrap();
+                    to.keys(asked, true).unwrap();
+                    to.choices(&request.proposals).unwrap();
+                    to.whole(&request).unwrap();
+                })
+            })
             .collect(),
         Context::Path => {
             let diff =
@@ -104,18 +113,22 @@ fn showings(context: Context, hostile: &str, look: Look) -> Vec<Showing> {
 
 /// Questions in which the text is what is to be agreed to, and what is said about it.
 fn questions(hostile: &str) -> Vec<(&'static str, ApprovalRequest)> {
-    let harmless = ApprovalRequest {
-        call_id: "1".into(),
-        tool: "bash".into(),
-        args: json!({"command": "ls"}),
-        reason: "bash would run a command".into(),
-        preview: None,
+    let harmless = request(json!({"command": "ls"}));
+    let because = |why: &str, rule: Option<&str>| Because {
+        why: why.to_owned(),
+        rule: rule.map(str::to_owned),
+        origin: rule.map(str::to_owned),
     };
-    let command = json!({"command": hostile});
+    let path = GrantedPath { path: hostile.into(), write: true };
+    let grants = Grants { network: true, paths: vec![path] };
     vec![
-        ("a command", ApprovalRequest { args: command, ..harmless.clone() }),
-        ("a name", ApprovalRequest { args: json!({hostile: 1}), ..harmless.clone() }),
-        ("a reason", ApprovalRequest { reason: hostile.into(), ..harmless.clone() }),
+        ("a command", request(json!({"command": hostile}))),
+        ("a value", request(json!({"text": hostile, "list": [hostile]}))),
+        ("a name", request(json!({hostile: 1}))),
+        ("a reason", ApprovalRequest { because: because(hostile, None), ..harmless.clone() }),
+        ("a rule", ApprovalRequest { because: because("x", Some(hostile)), ..harmless.clone() }),
+        ("a granted path", ApprovalRequest { grants, ..harmless.clone() }),
+        ("a proposal", ApprovalRequest { proposals: vec![hostile.into()], ..harmless.clone() }),
         ("a diff", ApprovalRequest { preview: Some(hostile.into()), ..harmless }),
     ]
 }
@@ -158,7 +171,10 @@ fn failures(row: &Row, hostile: &str) -> Vec<String> {
                 Context::Path if what == "a path in a call" && shown.lines().count() != 1 => {
                     fail("a path on several lines");
                 }
-                Context::Approval if shown.lines().count() > SCREEN => fail("more than a screen"),
+                // Two of them: what is asked, and the same shown whole.
+                Context::Approval if shown.lines().count() > 2 * SCREEN => {
+                    fail("more than a screen")
+                }
                 _ => {}
             }
         }

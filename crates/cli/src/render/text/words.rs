@@ -4,21 +4,6 @@ use std::time::Duration;
 
 use agent::{TurnOutcome, TurnSummary};
 use llm::{Phase, Usage};
-use serde_json::Value;
-
-/// All arguments, whole, one a line: what is approved must have been readable.
-pub(super) fn arguments(args: &Value) -> String {
-    match args {
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| match value {
-                Value::String(text) => format!("{key}: {text}\n"),
-                other => format!("{key}: {other}\n"),
-            })
-            .collect(),
-        other => other.to_string(),
-    }
-}
 
 /// Where a request stands, `elapsed` after that began.
 pub(super) fn phase(phase: &Phase, elapsed: Duration) -> String {

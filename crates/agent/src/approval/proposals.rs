@@ -1,0 +1,53 @@
+//! Which rules a person is offered who does not want to be asked again, the narrowest first.
+
+use serde_json::Value;
+
+use crate::permissions::{exact_rule, shell};
+use crate::tool::{SubjectKind, Tool};
+
+/// Up to three rules that would have let this call run: exactly it, calls much like it, and wider.
+///
+/// None where no rule would help, as with a command line that only the shell understands.
+pub fn proposals(tool: &dyn Tool, args: &Value) -> Vec<String> {
+    let subject = tool.permission_subject(args);
+    match (tool.subject_kind(), subject) {
+        (Some(SubjectKind::Command), Some(command)) => shell::propose(&command),
+        (Some(SubjectKind::Path), Some(path)) => {
+            for_path(tool.name(), &path, exact_rule(tool, args))
+        }
+        (Some(SubjectKind::Name) | None, Some(_)) => {
+            vec![exact_rule(tool, args), tool.name().to_owned()]
+        }
+        (_, None) => vec![tool.name().to_owned()],
+    }
+}
+
+/// The file, its folder, every file.
+fn for_path(tool: &str, path: &str, exact: String) -> Vec<String> {
+    let mut rules = vec![exact];
+    if let Some((folder, _)) = path.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
+        let start = if path.starts_with('/') { "/" } else { "./" };
+        rules.push(format!("{tool}({start}{}/**)", globset::escape(folder)));
+    }
+    rules.push(tool.to_owned());
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_followed_by_its_folder_and_by_every_file() {
+        let rules = |path| for_path("edit_file", path, format!("edit_file({path})"));
+        assert_eq!(
+            rules("src/a/b.rs"),
+            ["edit_file(src/a/b.rs)", "edit_file(./src/a/**)", "edit_file"]
+        );
+        assert_eq!(rules("b.rs"), ["edit_file(b.rs)", "edit_file"]);
+        assert_eq!(
+            rules("/etc/a[1]/b"),
+            ["edit_file(/etc/a[1]/b)", "edit_file(//etc/a[[]1[]]/**)", "edit_file"]
+        );
+    }
+}

@@ -249,7 +249,8 @@ impl Policy {
     /// Forgets a rule that was added while being asked; the number is its place in
     /// [`Policy::session_rules`]. Returns its text, or nothing where there is none.
     pub fn forget_session_rule(&mut self, number: usize) -> Option<String> {
-        let rule = (number < self.session_allow.len()).then(|| self.session_allow.remove(number))?;
+        let rule =
+            (number < self.session_allow.len()).then(|| self.session_allow.remove(number))?;
         self.revision += 1;
         Some(rule.text().to_owned())
     }

@@ -119,12 +119,11 @@ impl ToolRegistry {
         self.to_result(call_id, outcome)
     }
 
-    /// What a person should see before approving a call, without secrets and bounded.
+    /// What a person should see before approving a call: all of it, but for secrets.
     pub async fn preview(&self, name: &str, args: &Value, ctx: &ToolContext) -> Option<String> {
         let (ctx, _) = self.guarded(ctx);
         let preview = self.get(name)?.preview(args, &ctx).await?;
-        let preview = self.redactor.redact_owned(preview);
-        Some(truncate::middle(&preview, MAX_PREVIEW_CHARS).into_owned())
+        Some(self.redactor.redact_owned(preview))
     }
 
     /// The context as a tool gets it: whatever it prints goes past the redactor.

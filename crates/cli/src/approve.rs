@@ -178,8 +178,8 @@ struct Dialogue<'a> {
 
 /// How a line ended.
 enum Typed {
-    /// With Enter.
-    Line(String),
+    /// With Enter; whether something in it was pasted.
+    Line(String, Pasted),
     /// With Escape: back to where one came from.
     Back,
     /// With Ctrl-D in an empty line, or with the end of the terminal.
@@ -188,19 +188,29 @@ enum Typed {
     Interrupted,
 }
 
+/// Whether a line holds something that was pasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pasted {
+    Yes,
+    No,
+}
+
 impl Dialogue<'_> {
     async fn run(&mut self, asked: Asked) -> io::Result<ApprovalDecision> {
         let can_keep = !self.request.proposals.is_empty();
         let prompt = if can_keep { "Allow? [y/a/n]: " } else { "Allow? [y/n]: " };
         self.renderer.keys(asked, can_keep)?;
         loop {
-            let line = match self.line(prompt, "").await? {
-                Typed::Line(line) => line,
+            let (line, pasted) = match self.line(prompt, "").await? {
+                Typed::Line(line, pasted) => (line, pasted),
                 Typed::Back => continue,
                 Typed::End => return no_answer(),
                 Typed::Interrupted => return Ok(self.interrupted()),
             };
             match answer_of(&line) {
+                Answer::Allow | Answer::Always if pasted == Pasted::Yes => {
+                    self.renderer.note("A yes is typed, not pasted.")?;
+                }
                 Answer::Allow => return Ok(ApprovalDecision::Allow),
                 Answer::Instead(words) => return Ok(denied(Some(words))),
                 Answer::Deny => return self.instead().await,
@@ -221,7 +231,7 @@ impl Dialogue<'_> {
 
     async fn instead(&mut self) -> io::Result<ApprovalDecision> {
         match self.line(INSTEAD, "").await? {
-            Typed::Line(words) => {
+            Typed::Line(words, _) => {
                 let words = words.trim();
                 Ok(denied((!words.is_empty()).then(|| words.to_owned())))
             }
@@ -241,7 +251,7 @@ impl Dialogue<'_> {
         };
         loop {
             let line = match self.line(&prompt, "").await? {
-                Typed::Line(line) => line,
+                Typed::Line(line, _) => line,
                 Typed::Back => return Ok(None),
                 Typed::End => return no_answer().map(Some),
                 Typed::Interrupted => return Ok(Some(self.interrupted())),
@@ -257,7 +267,7 @@ impl Dialogue<'_> {
     async fn edited(&mut self, mut rule: String) -> io::Result<Option<ApprovalDecision>> {
         loop {
             match self.line("Rule: ", &rule).await? {
-                Typed::Line(line) => line.trim().clone_into(&mut rule),
+                Typed::Line(line, _) => line.trim().clone_into(&mut rule),
                 Typed::Back => return Ok(None),
                 Typed::End => return no_answer().map(Some),
                 Typed::Interrupted => return Ok(Some(self.interrupted())),
@@ -280,7 +290,7 @@ impl Dialogue<'_> {
         self.renderer.note(&format!("s this session (Enter) · u always, in {}", file.display()))?;
         loop {
             let line = match self.line("For how long? [s/u]: ", "").await? {
-                Typed::Line(line) => line,
+                Typed::Line(line, _) => line,
                 Typed::Back => return Ok(None),
                 Typed::End => return no_answer().map(Some),
                 Typed::Interrupted => return Ok(Some(self.interrupted())),
@@ -304,7 +314,7 @@ impl Dialogue<'_> {
 
     /// A line that the person types behind `prompt`, with `text` in it to begin with.
     async fn line(&mut self, prompt: &str, text: &str) -> io::Result<Typed> {
-        let mut line = Line::with(text);
+        let (mut line, mut pasted) = (Line::with(text), Pasted::No);
         loop {
             self.draw(prompt, &line)?;
             let Some(key) = self.key().await else { return Ok(Typed::End) };
@@ -312,11 +322,11 @@ impl Dialogue<'_> {
                 Key::Enter if self.is_burst().await => {
                     self.renderer.answered()?;
                     self.renderer.note(TOO_FAST)?;
-                    line = Line::with(text);
+                    (line, pasted) = (Line::with(text), Pasted::No);
                 }
                 Key::Enter => {
                     self.renderer.answered()?;
-                    return Ok(Typed::Line(line.text()));
+                    return Ok(Typed::Line(line.text(), pasted));
                 }
                 Key::Escape => {
                     self.renderer.answered()?;
@@ -331,7 +341,12 @@ impl Dialogue<'_> {
                     return Ok(Typed::Interrupted);
                 }
                 Key::Suspend => self.suspend()?,
-                other => line.apply(&other),
+                other => {
+                    if matches!(other, Key::Paste(_)) {
+                        pasted = Pasted::Yes;
+                    }
+                    line.apply(&other);
+                }
             }
         }
     }

@@ -173,7 +173,7 @@ async fn agreed_to_while_it_changes(times: usize) -> (String, bool) {
     let call = script::tool_call("a", "growing", json!({}));
     let setup = Setup::new(vec![call, script::text("ok")]).asking(Arc::new(approver));
     let mut bench = setup.with(Arc::clone(&tool) as _);
-    bench.run("x").await.unwrap();
+    bench.run("x").await.expect("the script has an answer");
     let answer = results(&bench.agent.transcript()[2])[0].1.to_owned();
     (answer, tool.ran.load(Ordering::SeqCst))
 }
@@ -192,8 +192,8 @@ struct Meddler(PathBuf);
 #[async_trait]
 impl Approver for Meddler {
     async fn approve(&self, request: ApprovalRequest, _: &CancellationToken) -> ApprovalDecision {
-        assert!(request.preview.unwrap().contains("-two\n+2\n"));
-        std::fs::write(&self.0, "one\ntwo\nTHREE\n").unwrap();
+        assert!(request.preview.is_some_and(|diff| diff.contains("-two\n+2\n")));
+        std::fs::write(&self.0, "one\ntwo\nTHREE\n").expect("the folder is the test's own");
         ApprovalDecision::Allow
     }
 }
@@ -207,8 +207,8 @@ async fn an_edit_of_a_file_that_changes_before_the_yes_is_refused_by_the_tool() 
     let read = script::tool_call("a", "read_file", json!({"file_path": path}));
     let edit = json!({"file_path": path, "old_string": "two", "new_string": "2"});
     let edit = script::tool_call("b", "edit_file", edit);
-    let rules = AccessRules::workspace(&dir.path().canonicalize().unwrap());
-    let tools = tools::builtin(FileAccess::new(rules).unwrap(), Bash::default());
+    let rules = AccessRules::workspace(dir.path().canonicalize().unwrap());
+    let tools = tools::builtin(FileAccess::new(rules).unwrap(), Bash::unconfined());
     let tools = tools.into_iter().filter(|tool| tool.name().ends_with("_file")).collect();
     let setup = Setup::new(vec![read, edit, script::text("ok")]);
     let mut bench = setup.asking(Arc::new(Meddler(file.clone()))).with_tools(tools);

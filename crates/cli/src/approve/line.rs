@@ -1,4 +1,4 @@
-//! A line that a person types and edits, and what of it a screen has room for. [pure]
+//! A line that a person types and edits, and what of it a screen has room for.
 
 use agent::sanitize::{Visible, one_line};
 

@@ -1,4 +1,4 @@
-//! What the lines mean that a person answers a question with. [pure]
+//! What the lines mean that a person answers a question with.
 
 use agent::Scope;
 

@@ -118,8 +118,12 @@ impl Model {
 
     /// Results that went back in the last request, in order: text and whether it is an error.
     pub fn last_results(&self) -> Vec<(String, bool)> {
-        let requests = self.requests();
-        let messages = requests.last().unwrap()["messages"].as_array().unwrap().clone();
+        self.results_in(self.requests().len() - 1)
+    }
+
+    /// The same in the request of that number, counted from 0.
+    pub fn results_in(&self, number: usize) -> Vec<(String, bool)> {
+        let messages = self.requests()[number]["messages"].as_array().unwrap().clone();
         let blocks = messages.last().unwrap()["content"].as_array().unwrap().clone();
         blocks
             .iter()

@@ -23,6 +23,20 @@ pub struct Pty {
     seen: usize,
 }
 
+/// What the user said, as each request's last user message.
+pub fn prompts(model: &Model) -> Vec<String> {
+    model.requests().iter().map(super::model::user_text).collect()
+}
+
+/// Sends a prompt, waits for the whole answer and the next prompt.
+#[track_caller]
+pub fn ask(pty: &mut Pty, prompt: &str, answer: &str) {
+    pty.send(&format!("{prompt}\r"));
+    pty.expect(answer);
+    pty.expect("step");
+    pty.expect_prompt();
+}
+
 #[derive(Default)]
 struct Screen {
     bytes: Mutex<(Vec<u8>, bool)>,

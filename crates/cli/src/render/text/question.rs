@@ -8,7 +8,7 @@ use agent::{ApprovalRequest, Grants};
 use serde_json::Value;
 
 use super::super::Asked;
-use super::super::style::{Ink, Paint, Style, wrap};
+use super::super::style::{Ink, Paint, Style, columns, split, wrap};
 use super::block::{Kind, Line, all_lines};
 
 /// Lines of a command that are shown whole, and those that are left of a longer one.
@@ -100,13 +100,19 @@ pub(super) fn typed(
     width: usize,
 ) -> Ink {
     let prompt = sanitize::one_line(prompt);
-    let used = super::super::style::columns(&prompt) + super::super::style::columns(line);
-    let rest = sanitize::one_line(&" ".repeat(width.saturating_sub(used + 1))).into_owned();
     let mut ink = Ink::from("\r");
-    ink.paint(style, Paint::Bold, &prompt).text(line).text(&rest);
-    // Back to where the cursor stands: the same again, as far as that.
-    let (before, _) = super::super::style::split(line, cursor);
-    ink.own("\r").paint(style, Paint::Bold, &prompt).text(&before);
+    ink.paint(style, Paint::Bold, &prompt).text(line);
+    if style.is_on {
+        ink.own("\x1b[K");
+    } else {
+        let used = columns(&prompt) + columns(line);
+        ink.text(&sanitize::one_line(&" ".repeat(width.saturating_sub(used + 1))));
+    }
+    let (before, after) = split(line, cursor);
+    if !style.is_on || !after.is_empty() {
+        // Back to where the cursor stands: the same again, as far as that.
+        ink.own("\r").paint(style, Paint::Bold, &prompt).text(&before);
+    }
     ink
 }
 

@@ -341,12 +341,18 @@ fn a_long_command_is_shown_with_both_its_ends_and_whole_when_that_is_asked_for()
 
 #[test]
 fn a_line_that_is_typed_replaces_itself_and_leaves_the_cursor_where_it_is() {
-    let mut out = Vec::new();
-    let mut renderer =
-        Text::new(&mut out, Vec::new(), Audience::Conversation, Look { width: 12, ..plain() });
-    renderer.draw("Rule: ", &Visible::own("ab"), 1).unwrap();
-    drop(renderer);
-    assert_eq!(String::from_utf8(out).unwrap(), "\rRule: ab   \rRule: a");
+    let draw = |look, cursor| {
+        let mut out = Vec::new();
+        let look = Look { width: 12, ..look };
+        let mut renderer = Text::new(&mut out, Vec::new(), Audience::Conversation, look);
+        renderer.draw("Rule: ", &Visible::own("ab"), cursor).unwrap();
+        drop(renderer);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(draw(plain(), 1), "\rRule: ab   \rRule: a");
+    let prompt = "\r\x1b[1mRule: \x1b[0m";
+    assert_eq!(draw(coloured(), 2), format!("{prompt}ab\x1b[K"));
+    assert_eq!(draw(coloured(), 1), format!("{prompt}ab\x1b[K{prompt}a"));
 }
 
 #[test]

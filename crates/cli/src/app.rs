@@ -1,6 +1,7 @@
 //! The composition root: environment and arguments become a model, tools, an approver and an agent.
 
 pub(crate) mod config;
+mod examine;
 mod instructions;
 mod lookup;
 mod models;
@@ -45,7 +46,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, logs, trial};
+use crate::{complain, demo, doctor, logs, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -167,7 +168,9 @@ impl Work {
     async fn run(self, plan: Plan) -> Result<Exit, StartError> {
         let on_interrupt = match plan {
             Plan::Repl => OnInterrupt::EndTurn,
-            Plan::Demo | Plan::Trial(_) | Plan::Headless { .. } => OnInterrupt::EndProgram,
+            Plan::Demo | Plan::Doctor { .. } | Plan::Trial(_) | Plan::Headless { .. } => {
+                OnInterrupt::EndProgram
+            }
         };
         let signals = Signals::listen(on_interrupt)
             .map_err(|error| StartError::machine("signals cannot be listened to", &error))?;
@@ -175,6 +178,7 @@ impl Work {
         let work = async {
             match plan {
                 Plan::Demo => demo::run(self.session_id, self.env.is_plain, &signals).await,
+                Plan::Doctor { json } => self.doctor(json, &signals).await,
                 Plan::Trial(name) => self.trial(&name, &signals).await,
                 Plan::Headless { prompt, source } => self.headless(prompt, source, signals).await,
                 Plan::Repl => self.repl(signals).await,
@@ -213,6 +217,19 @@ impl Work {
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
         Ok(headless::run(agent, events, ui, &signals, prompt, room).await)
+    }
+
+    async fn doctor(self, as_json: bool, signals: &Signals) -> Result<Exit, StartError> {
+        let cwd = workspace(self.args.cwd.as_deref())?;
+        let checks = tokio::select! {
+            checks = examine::examine(&self.args, &self.env, &cwd) => checks,
+            stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
+        };
+        let told = if as_json { doctor::json(&checks) } else { doctor::page(&checks) };
+        Ok(match headless::print(&told) {
+            Exit::Done if doctor::has_problem(&checks) => Exit::Failed,
+            exit => exit,
+        })
     }
 
     async fn trial(self, name: &str, signals: &Signals) -> Result<Exit, StartError> {

@@ -170,6 +170,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Option<PermissionsAction>,
     },
+    /// Look at what works on this machine and in this folder, and what to do about the rest
+    Doctor {
+        /// One JSON object instead of a page
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what this repository asks authority for, grant it or take it back
     Trust {
         #[command(subcommand)]

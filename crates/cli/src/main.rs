@@ -6,6 +6,7 @@ mod args;
 mod catalogue;
 mod commands;
 mod demo;
+mod doctor;
 mod exit;
 mod grants;
 mod headless;

@@ -222,7 +222,7 @@ fn flags(args: &Args) -> Vec<(Key, &'static str, Value)> {
 }
 
 /// The top of the git work tree around `cwd`, or `cwd` where there is none.
-fn repository_root(cwd: &Path) -> PathBuf {
+pub(super) fn repository_root(cwd: &Path) -> PathBuf {
     let top = cwd.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
     top.unwrap_or(cwd).to_owned()
 }

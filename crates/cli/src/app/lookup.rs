@@ -42,7 +42,9 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
             let settings = Arc::new(configuration.settings);
             catalogue::page(&Registry::new(settings, Arc::new(var)), terminal::columns())
         }
-        Some(Command::Demo | Command::Models { .. }) | None => return Ok(None),
+        Some(Command::Demo | Command::Doctor { .. } | Command::Models { .. }) | None => {
+            return Ok(None);
+        }
     }))
 }
 

@@ -13,6 +13,11 @@ pub(super) enum Plan {
     Demo,
     /// A model to be tried, by its name.
     Trial(String),
+    /// A look at the machine, as JSON or as a page.
+    Doctor {
+        /// As JSON.
+        json: bool,
+    },
     /// One turn.
     Headless {
         /// The argument's prompt, empty when only standard input can tell it.
@@ -31,6 +36,7 @@ pub(super) fn plan(args: &Args) -> Result<Plan, StartError> {
         Some(Command::Models { action: Some(ModelsAction::Test { name }) }) => {
             return Ok(Plan::Trial(name.clone()));
         }
+        Some(Command::Doctor { json }) => return Ok(Plan::Doctor { json: *json }),
         Some(
             Command::Config { .. }
             | Command::Permissions { .. }

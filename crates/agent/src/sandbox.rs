@@ -155,6 +155,16 @@ impl Sandbox {
         Self::new(SandboxPolicy::FullAccess, Layout::default())
     }
 
+    /// Whether `path` lies, or leads, where commands can write, so that they or whoever made the workspace
+    /// can have put it there.
+    pub fn may_hold(&self, path: &Path) -> bool {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut roots = std::iter::once(&self.layout.workspace).chain(&self.layout.writable);
+        roots.any(|root| {
+            !root.as_os_str().is_empty() && (path.starts_with(root) || real.starts_with(root))
+        })
+    }
+
     /// How commands are confined.
     pub fn policy(&self) -> SandboxPolicy {
         self.policy
@@ -195,7 +205,7 @@ impl Sandbox {
                     program: program.to_owned(),
                     arg0: program.file_name().map(OsStr::to_owned),
                     args,
-                    env,
+                    env: with_plain_path(env),
                     descriptors: Vec::new(),
                     confines: false,
                 });
@@ -204,15 +214,14 @@ impl Sandbox {
         let tool = probe::tool().map_err(SandboxError::Unsupported)?;
         let plan = self.plan(may_write)?;
         let has_network = network || grants.network;
-        let inner = environment(&env, &plan.ground.writable, has_network);
+        let inner = environment(with_plain_path(env.clone()), has_network);
         let mounts = match grants.paths.is_empty() {
             true => Cow::Borrowed(&plan.mounts),
             false => Cow::Owned(plan_mounts(&opened(&plan.ground, grants), may_write)),
         };
         let inside = bwrap::Inside { mounts: &mounts, has_network, cwd, env: &inner };
         let (mut all, descriptors) = bwrap::arguments(tool.abilities, &inside)?;
-        // By its name, which its messages begin with; `PATH` inside leads to the same one.
-        all.push(program.file_name().unwrap_or(program.as_os_str()).to_owned());
+        all.push(program.as_os_str().to_owned());
         all.extend(args);
         Ok(Wrapped {
             program: tool.path,
@@ -251,33 +260,29 @@ fn opened(ground: &Ground, grants: &Grants) -> Ground {
     ground
 }
 
-/// The environment inside: no program is found in a folder that commands can write, and temporary files go
-/// where there is a place for them.
-fn environment(
-    env: &[(OsString, OsString)],
-    writable: &[PathBuf],
-    has_network: bool,
-) -> Vec<(OsString, OsString)> {
+/// The environment inside, with temporary files where there is a place for them.
+fn environment(env: Vec<(OsString, OsString)>, has_network: bool) -> Vec<(OsString, OsString)> {
     let is_set = |wanted: &str| env.iter().any(|(name, _)| name == wanted);
-    let mut inner: Vec<_> = (env.iter())
-        .filter(|(name, _)| name != "TMPDIR")
-        .map(|(name, value)| match name == "PATH" {
-            true => (name.clone(), trusted_path(value, writable)),
-            false => (name.clone(), value.clone()),
-        })
-        .collect();
+    let says_offline = is_set("CARGO_NET_OFFLINE");
+    let mut inner: Vec<_> = env.into_iter().filter(|(name, _)| name != "TMPDIR").collect();
     inner.push(("TMPDIR".into(), "/tmp".into()));
     // Says at once what would otherwise be found out after several tries.
-    if !has_network && !is_set("CARGO_NET_OFFLINE") {
+    if !has_network && !says_offline {
         inner.push(("CARGO_NET_OFFLINE".into(), "true".into()));
     }
     inner
 }
 
-/// `PATH` without folders that are relative to somewhere or can be written by commands.
-fn trusted_path(path: &OsStr, writable: &[PathBuf]) -> OsString {
-    let folders = std::env::split_paths(path)
-        .filter(|dir| dir.is_absolute() && !writable.iter().any(|root| dir.starts_with(root)));
-    // They were joined by the same sign.
-    std::env::join_paths(folders).unwrap_or_default()
+/// The environment with a `PATH` that means the same in every folder.
+///
+/// Folders of the workspace stay: a virtual environment or a project's own tools are on the path because
+/// their user put them there. Rules that allow a program do not mean theirs, and a shell is never taken from
+/// there (see `bash_in`).
+fn with_plain_path(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    for (_, path) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+        let folders = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+        // They were joined by the same sign.
+        *path = std::env::join_paths(folders).unwrap_or_default();
+    }
+    env
 }

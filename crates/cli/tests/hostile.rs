@@ -97,6 +97,9 @@ impl Stage {
         for name in PROGRAMS {
             self.program(&folder.join(name), name);
         }
+        for name in ["bash", "bwrap"] {
+            self.program(&folder.join("bin").join(name), name);
+        }
         symlink("../OUT", folder.join("out")).unwrap();
         symlink("../OUT/secret", folder.join("notes.md")).unwrap();
         symlink("../OUT/secret", folder.join("CLAUDE.md")).unwrap();
@@ -203,7 +206,8 @@ impl Stage {
         )
     }
 
-    /// A turn with `-p`, the repository's programs first on the path.
+    /// A turn with `-p`, the repository's programs first on the path: as whoever has `.` there, or works
+    /// with a project's own tools.
     fn print(&self, model: &Model, words: &[&str]) -> Ran {
         run(self
             .with_path(self.home.anvil_with(model))
@@ -217,7 +221,8 @@ impl Stage {
     }
 
     fn path(&self) -> String {
-        format!("{}:.:{}", self.home.work().display(), std::env::var("PATH").unwrap())
+        let bin = self.home.work().join("bin");
+        format!(".:{}:{}", bin.display(), std::env::var("PATH").unwrap())
     }
 
     /// All files whose change would be an escape, with their content.
@@ -334,7 +339,9 @@ fn the_same_commands_get_out_where_a_person_switched_the_sandbox_off() {
     let words = ["--permission-mode", "bypass", "--sandbox", "full-access"];
     stage.print(&model, &words).assert_code(0);
     // So the tests above could fail.
-    assert!(stage.out().join("PWNED-model").exists());
+    let marks: Vec<_> =
+        std::fs::read_dir(stage.out()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(stage.out().join("PWNED-model").exists(), "{marks:?} {:?}", model.last_results());
     assert!(!stage.attacker.visitors().is_empty());
     assert!(stage.home.home().join("escaped").exists());
 }

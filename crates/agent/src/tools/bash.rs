@@ -5,7 +5,7 @@ mod report;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,9 +119,9 @@ impl Bash {
         let (sandbox, cwd, grants) =
             (Arc::clone(&self.sandbox), ctx.cwd.clone(), ctx.grants.clone());
         off_runtime(&ctx.cancel, move || {
-            let bash = bash_in(&env);
-            // The command may begin with a dash.
-            let args = vec!["-c".into(), "--".into(), command.into()];
+            let bash = bash_in(&env, |path| sandbox.may_hold(path) || path.starts_with(&cwd));
+            // The command may begin with a dash. Last the name that messages begin with.
+            let args = vec!["-c".into(), "--".into(), command.into(), "bash".into()];
             let wrapped = sandbox.wrap(&bash, args, &cwd, env, &grants);
             wrapped.map_err(|error| ToolError::Failed(error.to_string()))
         })
@@ -178,14 +178,13 @@ fn refused(error: SpawnError) -> ToolError {
     })
 }
 
-/// Where bash is. Searched only in absolute folders of `PATH`, since the others are whatever the
-/// workspace makes of them.
-fn bash_in(env: &[(OsString, OsString)]) -> PathBuf {
+/// Where bash is. Searched only in absolute folders of `PATH` that the workspace makes nothing of.
+fn bash_in(env: &[(OsString, OsString)], is_made_here: impl Fn(&Path) -> bool) -> PathBuf {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
     std::env::split_paths(path.unwrap_or_default())
-        .filter(|folder| folder.is_absolute())
+        .filter(|folder| folder.is_absolute() && !is_made_here(folder))
         .map(|folder| folder.join("bash"))
-        .find(|file| file.is_file())
+        .find(|file| file.is_file() && !is_made_here(file))
         .unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 

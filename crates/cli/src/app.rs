@@ -324,16 +324,16 @@ impl Work {
             self.args.append_system_prompt.as_deref(),
             cwd,
         )?;
-        let roots = policy::further_roots(&self.args)?;
-        let commands = commands(configuration, cwd, &self.env.own_dirs, &roots);
+        let roots = &configuration.roots;
+        let commands = commands(configuration, cwd, &self.env.own_dirs);
         let sandbox = Arc::clone(&commands.sandbox);
-        let policy = policy::policy(configuration, cwd, &roots, &self.env, sandbox)?;
+        let policy = policy::policy(configuration, cwd, &self.env, sandbox)?;
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(cwd, &self.env.own_dirs, &roots, commands)?,
+            tools: builtin_tools(cwd, &self.env.own_dirs, roots, commands)?,
             policy,
-            programs: policy::programs(cwd, &roots),
+            programs: policy::programs(cwd, roots),
             approver,
             events,
             cwd: cwd.to_owned(),
@@ -413,12 +413,12 @@ pub(crate) fn builtin_tools(
 }
 
 /// Commands as configured: confined, and with the variables that a person trusted them with.
-fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf], roots: &[PathBuf]) -> Bash {
+fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf]) -> Bash {
     let settings = &configuration.settings;
     let passthrough = settings.runtime.sandbox.env_passthrough.iter().flatten();
     Bash {
         passthrough: passthrough.map(OsString::from).collect(),
-        sandbox: sandbox::sandbox(settings, cwd, own, roots),
+        sandbox: sandbox::sandbox(settings, cwd, own, &configuration.roots),
     }
 }
 

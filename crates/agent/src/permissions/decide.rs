@@ -10,7 +10,7 @@ use super::command::{Line, is_read_only, spellings, writes};
 use super::paths::{Named, Territory};
 use super::pattern::{Certainty, Subject};
 use super::rule::{Effect, Rule};
-use super::shell::{RedirectKind, Simple};
+use super::shell::{Found, RedirectKind, Simple, programs};
 use super::{Because, ByName, Confinement, Decision, PermissionMode, Policy, Programs};
 use crate::tool::{Effects, GrantedPath, Grants, PathSet, SubjectKind};
 
@@ -61,8 +61,7 @@ impl Policy {
     fn denied(&self, call: &Call<'_>) -> Option<Decision> {
         let rules = self.parts.rules.of(Effect::Deny);
         let rule = self.first(rules, call, Certainty::Yes)?;
-        let why = format!("{} is denied by {}", call.tool, told(rule));
-        Some(Decision::Deny { because: because(rule, why) })
+        Some(Decision::Deny { because: because(rule, format!("denied by {}", told(rule))) })
     }
 
     /// The first rule that means the call with at least this certainty.
@@ -236,6 +235,10 @@ impl Policy {
         for (rule, argv) in rules.iter().flat_map(|rule| spellings.iter().map(move |s| (rule, s))) {
             match rule.permits_command(argv) {
                 Ok(true) => return Ok(Cover::Rule(rule)),
+                // What it starts has to be covered for its own sake.
+                Err(_) if rule.is_unsafe() && starts_known(&command.argv, call) => {
+                    return Ok(Cover::Rule(rule));
+                }
                 Ok(false) => {}
                 Err(what) => {
                     beyond = Some(format!("{} does not cover '{shown}': it {what}", told(rule)))
@@ -391,6 +394,16 @@ impl Policy {
             && !effects.unknown
             && !paths(&effects.writes).any(is_acted_upon)
     }
+}
+
+/// Whether a command is one that runs the end of its arguments, and what that is was found.
+fn starts_known(argv: &[String], call: &Call<'_>) -> bool {
+    let commands = call.line().map(|line| line.reading.commands()).unwrap_or_default();
+    let is_end = |found: &Found| {
+        let words = found.words.iter().map(|word| word.literal().unwrap_or_default());
+        argv.len() > found.words.len() && words.rev().eq(argv.iter().rev().take(found.words.len()))
+    };
+    programs::is_interpreter(&argv[0]) && commands.iter().any(is_end)
 }
 
 /// What lets one command of a line run.

@@ -71,9 +71,11 @@ impl Territory {
         named.ways().any(|path| ACTED_UPON.iter().any(|name| ends_with(path, name)))
     }
 
-    /// Whether a command that writes there changes nothing outside the roots.
+    /// Whether a confined command that writes there changes nothing that is left behind. A workspace may
+    /// lie in such a folder.
     pub(super) fn is_scratch(&self, named: &Named) -> bool {
-        SCRATCH.iter().any(|dir| named.written.starts_with(dir))
+        !named.ways().any(|path| self.is_inside(path))
+            && SCRATCH.iter().any(|dir| named.written.starts_with(dir))
     }
 }
 

@@ -258,12 +258,16 @@ impl Rule {
         if !is_meant || self.leaves_out_command(argv) {
             return Ok(false);
         }
-        // Who writes a whole command, or says that wide is meant, has seen what it does.
-        let is_exact = matches!(self.pattern, Some(Pattern::Text(_)));
-        match self.is_unsafe || is_exact {
-            true => Ok(true),
-            false => programs::covers(argv).map(|()| true),
+        match self.pattern {
+            Some(Pattern::Prefix(_)) => programs::covers(argv).map(|()| true),
+            // Who writes a whole command has seen what it does, and who allows every one does not mind.
+            Some(Pattern::Text(_) | Pattern::Everything) | None => Ok(true),
         }
+    }
+
+    /// Whether the rule is wide on purpose.
+    pub(super) fn is_unsafe(&self) -> bool {
+        self.is_unsafe
     }
 
     fn leaves_out_command(&self, argv: &[String]) -> bool {

@@ -36,6 +36,8 @@ pub(crate) struct Configuration {
     /// Why the repository's file says nothing, if it is there and cannot be read: a rule that
     /// forbids something may be lost with it.
     pub(crate) doubt: Option<String>,
+    /// Further folders that may be read and written, absolute and without links.
+    pub(crate) roots: Vec<PathBuf>,
     /// What it was made of.
     pub(crate) inputs: Inputs,
 }
@@ -148,7 +150,7 @@ pub(crate) fn load(
     for notice in &mut notices {
         shorten(notice);
     }
-    Ok(Configuration { settings, notices, doubt, inputs })
+    Ok(Configuration { settings, notices, doubt, roots: policy::further_roots(args)?, inputs })
 }
 
 impl Inputs {

@@ -55,13 +55,12 @@ fn permissions_command(
     cwd: &Path,
     configuration: &Configuration,
 ) -> Result<String, StartError> {
-    let roots = policy::further_roots(args)?;
-    let sandbox = commands(configuration, cwd, &env.own_dirs, &roots).sandbox;
-    let policy = policy::policy(configuration, cwd, &roots, env, sandbox)?;
+    let sandbox = commands(configuration, cwd, &env.own_dirs).sandbox;
+    let policy = policy::policy(configuration, cwd, env, sandbox)?;
     Ok(match action {
         None => permits::list(&policy, args.output_format),
         Some(PermissionsAction::Test { command }) => {
-            let programs = policy::programs(cwd, &roots);
+            let programs = policy::programs(cwd, &configuration.roots);
             permits::test(&policy, command, &*programs, args.output_format)
         }
     })

@@ -52,7 +52,6 @@ pub(super) fn further_roots(args: &Args) -> Result<Vec<PathBuf>, StartError> {
 pub(super) fn policy(
     configuration: &Configuration,
     cwd: &Path,
-    roots: &[PathBuf],
     env: &Environment,
     sandbox: Arc<Sandbox>,
 ) -> Result<Policy, StartError> {
@@ -65,7 +64,7 @@ pub(super) fn policy(
         network: sandbox.policy() == SandboxPolicy::WorkspaceWrite { network: true },
         confinement: Confined::when_needed(move || sandbox.confinement()),
         workspace: cwd.to_owned(),
-        roots: roots.to_vec(),
+        roots: configuration.roots.clone(),
         protected: env.own_dirs.clone(),
         home: var("HOME").map(PathBuf::from),
     }))

@@ -68,7 +68,14 @@ fn a_rule_that_would_allow_nearly_everything_has_to_say_so() {
             assert!(read(effect, text).is_ok(), "{text} in {effect:?}");
         }
     }
-    let narrow = ["bash(cargo test:*)", "bash(find:*)", "bash(env)", "edit_file", "mcp__github__*"];
+    let narrow = [
+        "bash(cargo test:*)",
+        "bash(find:*)",
+        "bash(git log:*)",
+        "bash(env)",
+        "edit_file",
+        "mcp__github__*",
+    ];
     for text in narrow {
         assert!(read(Effect::Allow, text).is_ok(), "{text}: {:?}", read(Effect::Allow, text).err());
     }

@@ -22,7 +22,7 @@ pub struct ApprovalRequest {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// Its arguments, whole.
+    /// Its arguments, whole but for secrets.
     pub args: Value,
     /// Why the policy asks, and which rule of which file wants it.
     pub because: Because,

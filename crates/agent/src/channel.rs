@@ -3,6 +3,12 @@
 //! Delivery policy: the sender waits while the queue is full, so a slow watcher slows the turn down
 //! instead of filling memory. Live tool output is the exception: it is dropped first. A watcher that
 //! is gone receives nothing and stops nothing; whoever owns it cancels the turn if it should stop.
+//!
+//! A watcher sees no secrets: what it receives went past a [`Redactor`], the model's own words too. Of
+//! streamed text only what may be the beginning of a secret waits for what follows, see
+//! [`EventReceiver::redacting`].
+
+mod guard;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +17,9 @@ use llm::Phase;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use self::guard::Guard;
 use crate::event::AgentEvent;
+use crate::secrets::Redactor;
 use crate::tool::OutputSink;
 
 /// Most events waiting at once, the end of a turn apart.
@@ -32,7 +40,8 @@ pub fn channel() -> (EventSender, EventReceiver) {
         readable: Notify::new(),
         writable: Notify::new(),
     });
-    (EventSender { shared: Arc::clone(&shared) }, EventReceiver { shared })
+    let sender = EventSender { shared: Arc::clone(&shared) };
+    (sender, EventReceiver { shared, guard: Guard::new(Arc::default()) })
 }
 
 struct Shared {
@@ -187,11 +196,33 @@ impl Drop for EventSender {
 /// The end from which a renderer reads.
 pub struct EventReceiver {
     shared: Arc<Shared>,
+    guard: Guard,
 }
 
 impl EventReceiver {
-    /// The next event; `None` when every sender is gone and the queue is empty.
+    /// The same events without the secrets that `redactor` knows. Without this, shapes alone are hidden.
+    #[must_use]
+    pub fn redacting(mut self, redactor: Arc<Redactor>) -> Self {
+        self.guard = Guard::new(redactor);
+        self
+    }
+
+    /// The next event; `None` when every sender is gone and the queue is empty. Nothing is lost when
+    /// the future is dropped.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
+        loop {
+            if let Some(event) = self.guard.take_waiting() {
+                return Some(event);
+            }
+            let Some(event) = self.next().await else {
+                self.guard.end_text();
+                return self.guard.take_waiting();
+            };
+            self.guard.pass(event);
+        }
+    }
+
+    async fn next(&mut self) -> Option<AgentEvent> {
         loop {
             {
                 let mut state = self.shared.lock();
@@ -406,6 +437,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_watcher_sees_no_secret_and_gets_the_last_word() {
+        let (sender, receiver) = channel();
+        let redactor = Redactor::new([("MY_KEY", "sk-test-0123456789abcdef0123")]);
+        let mut receiver = receiver.redacting(Arc::new(redactor));
+        sender.send(text("sk-test-0123456789abcdef0123 and s")).await;
+        drop(sender);
+        assert_eq!(receiver.recv().await, Some(text("«redacted:MY_KEY» and ")));
+        assert_eq!(receiver.recv().await, Some(text("s")));
+        assert_eq!(receiver.recv().await, None);
+    }
+
+    #[tokio::test]
     async fn a_call_that_was_given_up_does_not_keep_the_watcher_waiting() {
         let (sender, mut receiver) = channel();
         let abandoned = sender.live_output("1");
@@ -430,7 +473,7 @@ mod tests {
     #[tokio::test]
     async fn an_event_larger_than_the_bound_still_passes_alone() {
         let (sender, mut receiver) = channel();
-        let huge = text(&"x".repeat(2 * MAX_BYTES));
+        let huge = text(&"y".repeat(2 * MAX_BYTES));
         sender.send(huge.clone()).await;
         assert_eq!(receiver.recv().await, Some(huge));
     }

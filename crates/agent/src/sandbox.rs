@@ -5,7 +5,9 @@
 //! processes, no network, and a list of refused system calls (`seccomp`). Where that does not work nothing
 //! runs; only a person lets commands run unconfined.
 
+mod audit;
 mod bwrap;
+mod denial;
 mod mounts;
 mod probe;
 #[cfg(target_os = "linux")]
@@ -21,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::permissions::Confinement;
 use crate::tool::Grants;
+use audit::Watched;
 use mounts::{Ground, Mount, plan_mounts};
 pub use probe::{Probe, Problem, probe};
 use survey::Survey;
@@ -57,6 +60,8 @@ pub struct Layout {
     pub masked: Vec<String>,
     /// Further single files that cannot be read.
     pub hidden: Vec<PathBuf>,
+    /// Where things are moved that commands made and must not have; beside where they were without it.
+    pub quarantine: Option<PathBuf>,
     /// The user's home folders, of which only toolchains are shown.
     pub homes: Vec<PathBuf>,
 }
@@ -126,6 +131,8 @@ pub struct Wrapped {
     pub descriptors: Vec<(OwnedFd, i32)>,
     /// Whether it is the wrapper around a process namespace.
     pub confines: bool,
+    /// What is left to do when it has ended.
+    pub aftermath: Aftermath,
 }
 
 /// Confines the commands of one session.
@@ -140,6 +147,7 @@ pub struct Sandbox {
 #[derive(Debug)]
 struct Plan {
     ground: Ground,
+    watched: Watched,
     /// Of a call to which nothing was granted.
     mounts: Vec<Mount>,
 }
@@ -208,6 +216,7 @@ impl Sandbox {
                     env: with_plain_path(env),
                     descriptors: Vec::new(),
                     confines: false,
+                    aftermath: Aftermath::default(),
                 });
             }
         };
@@ -231,21 +240,72 @@ impl Sandbox {
             env: env.into_iter().filter(|(name, _)| name == "ANVIL_CALL_ID").collect(),
             descriptors,
             confines: true,
+            aftermath: Aftermath(Some(Held { plan, may_write, has_network })),
         })
     }
 
     fn plan(&self, may_write: bool) -> Result<Arc<Plan>, SandboxError> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = &*plan {
+        if let Some(plan) = plan.as_ref().filter(|plan| plan.still_holds()) {
             return Ok(Arc::clone(plan));
         }
-        let Survey { ground, notices } = survey::survey(&self.layout)?;
+        let Survey { ground, links, notices } = survey::survey(&self.layout)?;
         for notice in notices {
             tracing::warn!("{notice}");
         }
-        let made = Arc::new(Plan { mounts: plan_mounts(&ground, may_write), ground });
+        let watched = match may_write {
+            true => Watched::new(&ground.writable, &links, self.layout.quarantine.as_deref()),
+            false => Watched::default(),
+        };
+        let made = Arc::new(Plan { mounts: plan_mounts(&ground, may_write), ground, watched });
         *plan = Some(Arc::clone(&made));
         Ok(made)
+    }
+}
+
+impl Plan {
+    /// Whether everything is still there that is mounted, and nothing that would have to be.
+    fn still_holds(&self) -> bool {
+        let ground = &self.ground;
+        let mounted =
+            [&ground.protected, &ground.hidden_files, &ground.hidden_dirs, &ground.readable];
+        mounted.into_iter().flatten().all(|path| path.symlink_metadata().is_ok())
+            && self.watched.is_unchanged()
+    }
+}
+
+/// What is left to do when a command has ended.
+#[derive(Debug, Default)]
+pub struct Aftermath(Option<Held>);
+
+/// How a command was held.
+#[derive(Debug)]
+struct Held {
+    plan: Arc<Plan>,
+    may_write: bool,
+    has_network: bool,
+}
+
+impl Aftermath {
+    /// Moves away what the command made and must not have, and looks in the errors that it printed for
+    /// what was held back. Says what there is to know, one line each. Does blocking file work; to be called
+    /// once nothing of the command runs any more.
+    #[must_use]
+    pub fn settle(&self, printed: &[u8]) -> Vec<String> {
+        let Some(Held { plan, may_write, has_network }) = &self.0 else { return Vec::new() };
+        let mut said = plan.watched.settle();
+        let ground = &plan.ground;
+        let writable = ground.writable.iter().filter(|_| *may_write).map(PathBuf::as_path);
+        let hidden = ground.hidden_files.iter().chain(&ground.hidden_dirs).map(PathBuf::as_path);
+        said.extend(denial::denial(
+            &String::from_utf8_lossy(printed),
+            &denial::Held {
+                writable: &writable.collect::<Vec<_>>(),
+                hidden: &hidden.collect::<Vec<_>>(),
+                has_network: *has_network,
+            },
+        ));
+        said
     }
 }
 

@@ -23,7 +23,6 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
 use agent::sandbox::{Sandbox, SandboxPolicy};
-use agent::secrets::Redactor;
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -46,7 +45,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, doctor, logs, trial};
+use crate::{complain, demo, doctor, logs, redaction, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -287,6 +286,8 @@ impl Work {
     }
 
     fn models(&self, configuration: &Configuration, cwd: &Path) -> Result<Models, StartError> {
+        // From here on it is known whose keys there are, and nothing has been asked yet.
+        redaction::learn(configuration.settings.key_variables(), cwd);
         let tape = tape::open(&self.args, cwd, &self.session_id)?;
         // Whoever names a model means that one; else a replay asks the one that was recorded.
         let recorded = match self.args.model {
@@ -365,6 +366,7 @@ impl Work {
             OutputFormat::Json => Box::new(Json::new(io::stdout(), id())),
             OutputFormat::StreamJson => Box::new(StreamJson::new(io::stdout(), id())),
         };
+        let events = events.redacting(redaction::current());
         Ui::start(renderer, events, questions, signals.clone())
             .map_err(|error| StartError::machine("no thread can be started", &error))
     }
@@ -404,12 +406,11 @@ pub(crate) fn builtin_tools(
     rules.protected.extend_from_slice(own);
     rules.writable.extend_from_slice(roots);
     let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
-    let redactor = Arc::new(Redactor::lazy(|| agent::secrets::in_environment(&[])));
     let mut tools = ToolRegistry::default();
     for tool in tools::builtin(access, commands) {
         tools.register(tool).expect("the built-in tools have good names of their own");
     }
-    Ok(tools.redacting(redactor))
+    Ok(tools.redacting(redaction::current()))
 }
 
 /// Commands as configured: confined, and with the variables that a person trusted them with.

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{self, StartError};
 use crate::exit::Exit;
 use crate::headless::output_failed;
+use crate::redaction;
 use crate::render::text::{Audience, Text};
 use crate::say::say;
 use crate::signals::{self, Signals};
@@ -114,6 +115,7 @@ async fn turn(
         return Ok((TurnOutcome::Done, Err(error)));
     }
     let (events, receiver) = agent::channel::channel();
+    let receiver = receiver.redacting(redaction::current());
     let look = terminal::look(Wishes { is_plain, is_verbose: false });
     let renderer = Text::new(io::stdout(), io::stderr(), Audience::Demo, look);
     let (_, no_questions) = mpsc::channel(1);

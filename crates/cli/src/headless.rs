@@ -9,6 +9,7 @@ use llm::ContentBlock;
 use crate::app::{Room, StartError};
 use crate::args::OutputFormat;
 use crate::exit::Exit;
+use crate::redaction;
 use crate::render::Render as _;
 use crate::render::json::{self, Json, StreamJson};
 use crate::say::say;
@@ -76,7 +77,10 @@ pub(crate) fn never_began(error: &StartError, format: OutputFormat, session_id: 
         StartError::Config(_) => ("config", Exit::Config),
         StartError::Untrusted(_) => ("untrusted", Exit::Untrusted),
     };
-    let info = ErrorInfo { kind: kind.to_owned(), message: error.to_string() };
+    let info = ErrorInfo {
+        kind: kind.to_owned(),
+        message: redaction::clean(&error.to_string()).into_owned(),
+    };
     if format == OutputFormat::Text {
         crate::complain(&format!("anvil: {error}\n"));
     }

@@ -10,6 +10,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::redaction;
+
 /// Starts logging to `file`: warnings and errors, or what `filter` (the text of `ANVIL_LOG`) names.
 /// Where the file cannot be written, lines are dropped and the run goes on.
 ///
@@ -71,7 +73,10 @@ struct Line<'a> {
 }
 
 impl Write for Line<'_> {
+    /// The subscriber writes a line at a time, whole.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let redactor = redaction::current();
+        let line = redactor.redact_bytes(bytes);
         let mut file = self.target.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
             // A data folder that cannot be written must not disturb the run, nor be reported on a
@@ -79,7 +84,8 @@ impl Write for Line<'_> {
             *file = self.target.open().ok();
         }
         match file.as_mut() {
-            Some(file) => file.write(bytes).or(Ok(bytes.len())),
+            // A file that takes no more costs the line and nothing else.
+            Some(file) => file.write_all(&line).or(Ok(())).map(|()| bytes.len()),
             None => Ok(bytes.len()),
         }
     }
@@ -104,6 +110,16 @@ mod tests {
         target.make_writer().write_all(b"y\n").unwrap();
         assert_eq!(std::fs::read_to_string(&target.path).unwrap(), "x\ny\n");
         assert_eq!(std::fs::metadata(&target.path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_log_line_holds_no_secret() {
+        let home = tempfile::tempdir().unwrap();
+        let target = LazyFile::new(home.path().join("anvil.log"));
+        let line = b"WARN refused: bad key sk-test-0123456789abcdef0123\n";
+        target.make_writer().write_all(line).unwrap();
+        let written = std::fs::read_to_string(&target.path).unwrap();
+        assert_eq!(written, "WARN refused: bad key «redacted:api-key»\n");
     }
 
     #[test]

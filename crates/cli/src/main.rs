@@ -13,6 +13,7 @@ mod headless;
 mod inspect;
 mod logs;
 mod permits;
+mod redaction;
 mod render;
 mod repl;
 mod say;

@@ -1,11 +1,11 @@
 //! What is said past the screen thread: on standard output and standard error, and always in visible
-//! form, wherever the words come from.
+//! form and without secrets, wherever the words come from.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write as _};
 use std::panic::{self, PanicHookInfo};
 
-use agent::sanitize::visible;
+use crate::redaction;
 
 /// Writes to standard output.
 ///
@@ -15,6 +15,11 @@ pub(crate) fn say(text: &str) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(visible(text).as_bytes())?;
     out.flush()
+}
+
+/// The text as a screen may show it.
+fn visible(text: &str) -> String {
+    agent::sanitize::visible(&redaction::clean(text)).to_string()
 }
 
 /// Writes to standard error; whoever closed it does not want to know.

@@ -15,8 +15,9 @@
 //!   decide what is done with it ([`KEPT_HEADERS`], and all whose name says `ratelimit`); keys travel in
 //!   the request's.
 //! * `body` and `bytes` are what was sent and received, chunk by chunk, as text, or as
-//!   `{"base64":"…"}` where they are no UTF-8. The key in use is replaced wherever it occurs whole;
-//!   anything else that is private in a prompt, a file or an answer **is in the file as it was**.
+//!   `{"base64":"…"}` where they are no UTF-8. The key in use is replaced wherever it occurs whole, and
+//!   whatever a [`Cleaner`] takes out that the program gave; anything else that is private in a prompt, a
+//!   file or an answer **is in the file as it was**.
 //! * A written recording may leave `body` out: then any request gets that answer.
 //! * `end` has an `error` where the connection failed. A request without `end` was given up, or the
 //!   program was killed.
@@ -26,6 +27,7 @@
 //! expected requests and in the answers, and the ids of calls that a server leaves unnamed are
 //! counted instead of drawn.
 
+mod clean;
 mod difference;
 mod error;
 mod format;
@@ -39,10 +41,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::capability::Dialect;
 use crate::stream::IdSource;
 
+pub(crate) use clean::Eraser;
+pub use clean::{Clean, Cleaner};
 pub use difference::Difference;
 pub use error::RecordingError;
 pub use format::Header;
-pub(crate) use record::Eraser;
 pub use record::Recorder;
 pub use replay::Player;
 pub(crate) use replay::{Ended, Replayed};

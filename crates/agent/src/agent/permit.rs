@@ -64,10 +64,12 @@ impl Agent {
         let Question { because, grants, preview, shown } = question;
         // What only a person's word opens, no rule opens the next time.
         let proposals = if grants.is_empty() { proposals(tool, &call.args) } else { Vec::new() };
+        let redactor = self.tools.redactor();
+        let because = Because { why: redactor.redact_owned(because.why), ..because };
         let request = ApprovalRequest {
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            args: call.args.clone(),
+            args: redactor.redact_json(&call.args),
             because,
             grants: grants.clone(),
             preview: preview.clone(),

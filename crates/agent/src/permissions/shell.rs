@@ -11,6 +11,7 @@ mod ansi_c;
 mod ast;
 mod brush;
 mod invisible;
+mod options;
 pub mod programs;
 mod propose;
 mod strict;

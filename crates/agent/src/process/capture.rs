@@ -26,6 +26,17 @@ impl Captured {
         self.len() == 0
     }
 
+    /// At most the last `count` bytes that were kept.
+    pub fn tail_of(&self, count: usize) -> Vec<u8> {
+        let last = |bytes: &[u8], count: usize| bytes[bytes.len().saturating_sub(count)..].to_vec();
+        let tail = last(&self.tail, count);
+        // Only where nothing is missing between the two.
+        match self.omitted {
+            0 => [last(&self.head, count - tail.len()), tail].concat(),
+            _ => tail,
+        }
+    }
+
     /// How many bytes the stream had.
     pub fn len(&self) -> u64 {
         self.omitted + self.head.len() as u64 + self.tail.len() as u64
@@ -122,6 +133,9 @@ mod tests {
             prop_assert_eq!(&captured.tail[..], &whole[tail_start..]);
             prop_assert_eq!(captured.omitted, (tail_start - head_end) as u64);
             prop_assert_eq!(captured.len(), whole.len() as u64);
+            let last = captured.tail_of(7);
+            prop_assert!(whole.ends_with(&last));
+            prop_assert!(captured.omitted > 0 || last.len() == whole.len().min(7));
         }
     }
 }

@@ -117,6 +117,8 @@ const MOST_GITFILE: u64 = 8 * 1024;
 pub(super) struct Survey {
     /// What lies where.
     pub(super) ground: Ground,
+    /// Links that bear a name of authority. No mount can hold a link; what it leads to is protected.
+    pub(super) links: Vec<PathBuf>,
     /// What is less protected than it should be, one line each.
     pub(super) notices: Vec<String>,
 }
@@ -134,11 +136,13 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
     }
     let mut hidden_files = present(MACHINE_SECRETS);
     let mut hidden_dirs = present(MACHINE_SECRET_DIRS);
+    let mut links = Vec::new();
     for root in &writable {
         let found = Found::below(root, &layout.masked)?;
         protected.extend(found.authority);
         hidden_files.extend(found.masked_files);
         hidden_dirs.extend(found.masked_dirs);
+        links.extend(found.links);
         if found.is_cut {
             notices.push(format!(
                 "{} holds more than {MOST_FOUND} nested repositories or credential files; those beyond are \
@@ -165,7 +169,7 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
         kernel: present(KERNEL),
         temporary: present(TEMPORARY),
     };
-    Ok(Survey { ground, notices })
+    Ok(Survey { ground, links, notices })
 }
 
 /// The workspace without links, if commands may be let loose in it.
@@ -204,6 +208,8 @@ fn present(paths: &[&str]) -> Vec<PathBuf> {
 struct Found {
     /// `.git` and `.anvil` at any depth, and the folders that they lead to.
     authority: Vec<PathBuf>,
+    /// Links of those names.
+    links: Vec<PathBuf>,
     /// Files that hold credentials.
     masked_files: Vec<PathBuf>,
     /// Folders of such files.
@@ -233,6 +239,7 @@ impl Found {
                 let is_masked = || masks.hide_entry(relative, kind.is_dir());
                 if authority(&entry.file_name()).is_some() {
                     found.add_authority(&path);
+                    found.links.extend(kind.is_symlink().then_some(path));
                 } else if kind.is_symlink() {
                     // Leads to something that is judged by its own name.
                 } else if is_masked() {

@@ -1,5 +1,7 @@
 //! Which values are secrets: by the names they go by and by how they look. [pure]
 
+use serde_json::Value;
+
 /// Shortest value that is looked for; a shorter one is found in any text.
 const MIN_CHARS: usize = 8;
 
@@ -108,8 +110,7 @@ pub fn variables_in(text: &str) -> Vec<(String, String)> {
         rest = after;
         let line = line.trim();
         let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-        let Some((name, value)) = line.split_once(['=', ':']).filter(|_| !line.starts_with('#'))
-        else {
+        let Some((name, value)) = assigned(line).filter(|_| !line.starts_with('#')) else {
             continue;
         };
         let (name, value) = (name.trim().trim_matches(['"', '\'']), value.trim_start());
@@ -131,6 +132,41 @@ pub fn variables_in(text: &str) -> Vec<(String, String)> {
         variables.push((name.to_owned(), value));
     }
     variables
+}
+
+/// A name and its value, with `=` or `: ` between them, whichever comes first.
+fn assigned(line: &str) -> Option<(&str, &str)> {
+    let equals = line.find('=');
+    match line.find(": ").filter(|colon| equals.is_none_or(|equals| *colon < equals)) {
+        Some(colon) => Some((&line[..colon], &line[colon + 2..])),
+        None => line.split_once('='),
+    }
+}
+
+/// The texts in a JSON value, each with the name of the field that holds it.
+pub fn variables_in_json(value: &Value) -> Vec<(String, String)> {
+    fn walk(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::String(text) => found.push((name.to_owned(), text.clone())),
+            Value::Array(items) => items.iter().for_each(|item| walk(name, item, found)),
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| walk(name, value, found))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk("", value, &mut found);
+    found
+}
+
+/// What stands after each word `password` or on a line that is an address, as in `.netrc` and
+/// `.git-credentials`; `name` is what it goes by.
+pub fn passwords_in(name: &str, text: &str) -> Vec<(String, String)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let after = words.windows(2).filter(|pair| pair[0] == "password").map(|pair| pair[1]);
+    let in_addresses = words.iter().filter_map(|word| password_of_address(word));
+    after.chain(in_addresses).map(|password| (name.to_owned(), password.to_owned())).collect()
 }
 
 /// The password in `scheme://user:password@host`.
@@ -224,6 +260,18 @@ mod tests {
         check("DATABASE_URL", "postgres://app:s3cr3t-pw@db:5432/app", Some("s3cr3t-pw"));
         check("API_KEY_URL", "https://example.com/keys", None);
         check("HTTPS_PROXY", "http://proxy:3128", None);
+    }
+
+    #[test]
+    fn credentials_are_read_in_the_forms_of_their_programs() {
+        let json = serde_json::json!({"auths": {"h": {"auth": "dXNlcjpwYXNz"}}, "list": ["a"]});
+        assert_eq!(
+            variables_in_json(&json),
+            [("auth".to_owned(), "dXNlcjpwYXNz".to_owned()), ("list".to_owned(), "a".to_owned())]
+        );
+        let text = "machine h login u password one-pass\nhttps://u:two-pass@h\n";
+        let found: Vec<String> = passwords_in("f", text).into_iter().map(|(_, v)| v).collect();
+        assert_eq!(found, ["one-pass", "two-pass"]);
     }
 
     #[test]

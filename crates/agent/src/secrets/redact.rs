@@ -214,7 +214,7 @@ impl Needles {
     /// Looks through a text. `before` is the byte in front of it; `is_end` says that nothing follows.
     fn find(&self, text: &[u8], before: Option<u8>, is_end: bool) -> Found {
         let mut hidden: Vec<(Range<usize>, Label)> = Vec::new();
-        let mut hold_from = if is_end { text.len() } else { self.held_at_end(text) };
+        let mut hold_from = if is_end { text.len() } else { self.held_at_end(text, before) };
         let mut open = None;
         let mut shape_end = 0;
         for found in self.automaton.find_overlapping_iter(text) {
@@ -250,13 +250,15 @@ impl Needles {
     }
 
     /// Where the longest end of the text begins that some form goes on from.
-    fn held_at_end(&self, text: &[u8]) -> usize {
+    fn held_at_end(&self, text: &[u8], before: Option<u8>) -> usize {
         let longest = self.longest.max(shapes::LONGEST_BEGINNING);
         let first = text.len().saturating_sub(longest.saturating_sub(1));
         (first..text.len())
             .find(|&at| {
+                let before = || at.checked_sub(1).map(|at| text[at]).or(before);
+                let rest = &text[at..];
                 self.begins[usize::from(text[at])]
-                    && (self.goes_on_from(&text[at..]) || shapes::goes_on_from(&text[at..]))
+                    && (self.goes_on_from(rest) || shapes::goes_on_from(rest, before()))
             })
             .unwrap_or(text.len())
     }

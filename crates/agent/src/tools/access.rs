@@ -16,6 +16,7 @@ mod mask;
 pub(crate) mod names;
 mod open;
 mod replace;
+mod secrets;
 mod walk;
 
 use std::ffi::OsString;

@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::process::{self, Ended, Keep, OutputSeen, SpawnError, Spec, Stream};
-use crate::sandbox::{Sandbox, Wrapped};
+use crate::sandbox::{Aftermath, Sandbox, Wrapped};
 use crate::secrets::{RedactStream, Redactor, child_env};
 use crate::tool::{
     Effects, OnCancel, OutputSink, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool,
 };
-use crate::tools::off_runtime::off_runtime;
+use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
 use plain::Plain;
 
 /// How long a command may run when the call does not say.
@@ -28,6 +28,9 @@ const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// What is kept of each stream: enough for the text that is shown even if every character has four bytes.
 const KEEP: Keep = Keep { head: 128 * 1024, tail: 128 * 1024 };
+
+/// How much of the end of a standard error is looked through for what the sandbox held back.
+const DENIAL_BYTES: usize = 8 * 1024;
 
 /// Runs a command line in a fresh bash.
 #[derive(Debug, Clone)]
@@ -87,13 +90,22 @@ impl TypedTool for Bash {
             return Err(ToolError::Cancelled("cancelled before the command was started".into()));
         }
         let wrapped = self.wrapped(args.command, ctx).await?;
-        let child = process::spawn(spec(wrapped, timeout_ms, ctx)).map_err(refused)?;
-        let finished = child.wait().await.map_err(|error| {
-            ToolError::Cancelled(format!(
-                "the command was ended because anvil is stopping; its effects are uncertain ({error})"
-            ))
-        })?;
-        let text = report::text(&finished, timeout_ms, &ctx.redactor);
+        let (spec, aftermath) = spec(wrapped, timeout_ms, ctx);
+        let child = process::spawn(spec).map_err(refused)?;
+        let finished = match child.wait().await {
+            Ok(finished) => finished,
+            Err(error) => {
+                // No thread takes work any more.
+                let _told_to_nobody = aftermath.settle(&[]);
+                return Err(ToolError::Cancelled(format!(
+                    "the command was ended because anvil is stopping; its effects are uncertain ({error})"
+                )));
+            }
+        };
+        let errors = finished.stderr.tail_of(DENIAL_BYTES);
+        let notes = finish_off_runtime(move || Ok(aftermath.settle(&errors))).await?;
+        let about = report::About { timeout_ms, redactor: &ctx.redactor, notes: &notes };
+        let text = report::text(&finished, about);
         match finished.ended {
             Ended::Completed => Ok(text.into()),
             Ended::TimedOut => Err(ToolError::Failed(text)),
@@ -129,9 +141,9 @@ impl Bash {
     }
 }
 
-fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> Spec {
-    let Wrapped { program, arg0, args, env, descriptors, confines } = wrapped;
-    Spec {
+fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> (Spec, Aftermath) {
+    let Wrapped { program, arg0, args, env, descriptors, confines, aftermath } = wrapped;
+    let spec = Spec {
         program,
         arg0,
         args,
@@ -143,7 +155,8 @@ fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> Spec {
         cancel: ctx.cancel.clone(),
         keep: KEEP,
         output: ctx.output.clone().map(|sink| live(sink, &ctx.redactor)),
-    }
+    };
+    (spec, aftermath)
 }
 
 /// The time limit of a call that can be carried out, in milliseconds.

@@ -9,12 +9,14 @@ mod bash;
 mod edit;
 mod fs;
 mod memory;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod support;
 
 use std::collections::BTreeMap;
 
 /// The kinds that have a module here.
-const COVERED: &[&str] = &["bash", "edit", "fs"];
+const COVERED: &[&str] = &["bash", "edit", "fs", "sandbox"];
 
 #[test]
 fn kinds_that_no_module_covers_are_counted_and_told() {

@@ -10,6 +10,7 @@ use llm::recording::{Header, Player, Recorder, Tape};
 
 use super::{Models, StartError};
 use crate::args::Args;
+use crate::redaction;
 
 /// Opens what `--record` or `--replay` names, for work in `cwd`.
 ///
@@ -18,7 +19,8 @@ use crate::args::Args;
 pub(super) fn open(args: &Args, cwd: &Path, session_id: &str) -> Result<Option<Tape>, StartError> {
     if let Some(file) = &args.record {
         let out = NewFile { path: file.clone(), file: None };
-        return Ok(Some(Tape::Record(Arc::new(Recorder::new(Box::new(out))))));
+        let recorder = Recorder::new(Box::new(out)).cleaned_by(redaction::cleaner());
+        return Ok(Some(Tape::Record(Arc::new(recorder))));
     }
     let Some(file) = &args.replay else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| {
@@ -27,6 +29,7 @@ pub(super) fn open(args: &Args, cwd: &Path, session_id: &str) -> Result<Option<T
     let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
     let player = Player::new(&text).map_err(|error| wrong(&error))?;
     let player = player.moved_to(&cwd.to_string_lossy(), session_id);
+    let player = player.cleaned_by(redaction::cleaner());
     Ok(Some(Tape::Replay(Arc::new(player))))
 }
 

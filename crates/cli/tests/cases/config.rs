@@ -1,5 +1,8 @@
 //! Rows of `config/projects.jsonl`: the real binary in a repository that wants more than it may have.
 
+#[path = "config_confinement.rs"]
+mod confinement;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +16,8 @@ use crate::support::pty::{Pty, Setup};
 use crate::support::{Home, Ran, run};
 
 /// Expectations that wait, each with what it waits for.
-const PENDING_EXPECTATIONS: [(&str, &str); 3] = [
-    ("effective_policy", "there is no sandbox yet"),
-    ("network", "there is no sandbox yet"),
-    ("host_decisions", "there is no list of hosts yet"),
-];
+const PENDING_EXPECTATIONS: [(&str, &str); 1] =
+    [("host_decisions", "there is no list of hosts yet")];
 
 /// Cases that wait although their expectations are understood.
 const PENDING: [(&str, &str); 0] = [];
@@ -95,6 +95,10 @@ struct Expect {
     prompt_excludes: Vec<String>,
     #[serde(default)]
     rule_active: bool,
+    /// How commands are confined after all.
+    effective_policy: Option<String>,
+    /// Whom they reach after all.
+    network: Option<String>,
 }
 
 fn both() -> Vec<Mode> {
@@ -150,6 +154,13 @@ fn check(row: &Row) -> Result<(), String> {
         for (name, text) in &row.expect.after_change {
             stage.write(name, text);
         }
+    }
+    if let Some(policy) = &row.expect.effective_policy {
+        stage.policy_holds(policy)?;
+        return stage.check_effects();
+    }
+    if let Some(network) = &row.expect.network {
+        stage.network_is(network)?;
     }
     for mode in &row.expect.modes {
         let said = match mode {

@@ -74,6 +74,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The variables that hold the keys of all providers.
+    pub fn key_variables(&self) -> Vec<String> {
+        let providers = self.runtime.providers.keys();
+        providers.filter_map(|provider| self.layers.endpoint(provider).api_key_env).collect()
+    }
+
     /// Reads the layers as types.
     ///
     /// # Errors

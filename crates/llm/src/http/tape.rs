@@ -57,7 +57,8 @@ impl Endpoint {
         recorder.answer(request, response.status().as_u16(), headers)?;
         let (parts, body) = http::Response::<Body>::from(response).into_parts();
         let bytes = Response::from(http::Response::new(body)).bytes_stream().boxed();
-        let kept = Kept { bytes, recorder, request, eraser: Eraser::new(key), is_over: false };
+        let eraser = recorder.eraser(key);
+        let kept = Kept { bytes, recorder, request, eraser, is_over: false };
         Ok(http::Response::from_parts(parts, Body::wrap_stream(kept)).into())
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::clean::{self, Cleaner, Eraser};
 use super::error::RecordingError;
 use super::format::{Failure, Header, Line, Payload, VERSION};
 use super::{Asked, KEPT_HEADERS, MadeIds};
@@ -17,6 +18,7 @@ use crate::api_key::ApiKey;
 pub struct Recorder {
     state: Mutex<State>,
     made_ids: MadeIds,
+    cleaner: Option<Cleaner>,
 }
 
 struct State {
@@ -36,7 +38,18 @@ impl Recorder {
     /// A recording into `out`, which nobody else should be able to read.
     pub fn new(out: Box<dyn Write + Send>) -> Self {
         let state = State { out, requests: 0, has_begun: false };
-        Self { state: Mutex::new(state), made_ids: Arc::new(AtomicU64::new(0)) }
+        Self { state: Mutex::new(state), made_ids: Arc::new(AtomicU64::new(0)), cleaner: None }
+    }
+
+    /// The same recording without what `cleaner` takes out of requests and answers.
+    #[must_use]
+    pub fn cleaned_by(self, cleaner: Cleaner) -> Self {
+        Self { cleaner: Some(cleaner), ..self }
+    }
+
+    /// Takes the key, and what the cleaner knows, out of an answer that comes in pieces.
+    pub(crate) fn eraser(&self, key: Option<ApiKey>) -> Eraser {
+        Eraser::new(key, self.cleaner.as_ref())
     }
 
     /// Writes what the recording is of; the first line, before any request.
@@ -71,7 +84,7 @@ impl Recorder {
             dialect: asked.dialect.name().to_owned(),
             method: asked.method.to_owned(),
             path: asked.path.to_owned(),
-            body: Some(Payload::of(&erase(asked.body, key))),
+            body: Some(Payload::of(&clean::whole(asked.body, key, self.cleaner.as_ref()))),
         })?;
         Ok(request)
     }
@@ -84,8 +97,9 @@ impl Recorder {
         headers: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<(), RecordingError> {
         let kept = headers.filter(|(name, _)| is_kept(name));
+        let cleaned = |value: &str| clean::text(value, self.cleaner.as_ref());
         let headers: BTreeMap<String, String> =
-            kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            kept.map(|(name, value)| (name.to_owned(), cleaned(value))).collect();
         self.state().write(&Line::Answer { request, status, headers })
     }
 
@@ -106,6 +120,7 @@ impl Recorder {
         message: String,
         is_retryable: bool,
     ) -> Result<(), RecordingError> {
+        let message = clean::text(&message, self.cleaner.as_ref());
         let failure = Failure { message, is_retryable };
         self.state().write(&Line::End { request, error: Some(failure) })
     }
@@ -121,91 +136,9 @@ fn is_kept(name: &str) -> bool {
     KEPT_HEADERS.contains(&name) || name.contains("ratelimit")
 }
 
-/// What stands where the key stood.
-const ERASED: &[u8] = b"[key removed]";
-
-/// The bytes without the key.
-fn erase(bytes: &[u8], key: Option<&ApiKey>) -> Vec<u8> {
-    let Some(key) = key else { return bytes.to_vec() };
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return key.erase_from(text).into_owned().into_bytes();
-    }
-    let secret = key.expose().as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut done = 0;
-    for at in memchr::memmem::find_iter(bytes, secret) {
-        out.extend_from_slice(&bytes[done..at]);
-        out.extend_from_slice(ERASED);
-        done = at + secret.len();
-    }
-    out.extend_from_slice(&bytes[done..]);
-    out
-}
-
-/// Takes the key out of bytes that come in pieces, also where it is cut in two.
-pub(crate) struct Eraser {
-    key: Option<ApiKey>,
-    /// The end of what came, as far as it may be the beginning of the key.
-    held: Vec<u8>,
-}
-
-impl Eraser {
-    pub(crate) fn new(key: Option<ApiKey>) -> Self {
-        Self { key, held: Vec::new() }
-    }
-
-    /// What can be kept now that these bytes came.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let Some(key) = &self.key else { return bytes.to_vec() };
-        self.held.extend_from_slice(bytes);
-        // A whole key at the end is replaced before the beginning of another one is looked for.
-        let mut ready = erase(&self.held, Some(key));
-        let secret = key.expose().as_bytes();
-        let longest = ready.len().min(secret.len() - 1);
-        let beginning =
-            (1..=longest).rev().find(|length| ready.ends_with(&secret[..*length])).unwrap_or(0);
-        self.held = ready.split_off(ready.len() - beginning);
-        ready
-    }
-
-    /// What was held back, when nothing more comes.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const KEY: &str = "sk-test-0123456789abcdef0123";
-
-    fn key() -> Option<ApiKey> {
-        Some(ApiKey::new(KEY).unwrap())
-    }
-
-    #[test]
-    fn a_key_is_erased_wherever_the_bytes_are_cut() {
-        let text = format!("data: é {KEY} and sk-test-01 and {KEY}{KEY}");
-        let want = "data: é [key removed] and sk-test-01 and [key removed][key removed]";
-        let bytes = text.as_bytes();
-        for first in 0..bytes.len() {
-            for second in [first, (first + 9).min(bytes.len()), bytes.len()] {
-                let mut eraser = Eraser::new(key());
-                let mut kept = eraser.push(&bytes[..first]);
-                kept.extend(eraser.push(&bytes[first..second]));
-                kept.extend(eraser.push(&bytes[second..]));
-                kept.extend(eraser.finish());
-                assert_eq!(String::from_utf8(kept).unwrap(), want, "{first} {second}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_key_among_bytes_that_are_no_text_is_erased_too() {
-        let bytes = [b"\xff".as_slice(), KEY.as_bytes(), b"\xfe"].concat();
-        assert_eq!(erase(&bytes, key().as_ref()), b"\xff[key removed]\xfe");
-    }
 
     #[test]
     fn only_headers_that_a_client_goes_by_are_kept() {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use super::clean::{self, Cleaner};
 use super::difference::Difference;
 use super::error::RecordingError;
 use super::format::{self, End, Exchange, Header};
@@ -17,6 +18,7 @@ pub struct Player {
     header: Header,
     exchanges: Vec<Exchange>,
     moved: Vec<Moved>,
+    cleaner: Option<Cleaner>,
     next: AtomicUsize,
     made_ids: MadeIds,
 }
@@ -50,6 +52,7 @@ impl Player {
             header,
             exchanges,
             moved: Vec::new(),
+            cleaner: None,
             next: AtomicUsize::new(0),
             made_ids: Arc::new(AtomicU64::new(0)),
         })
@@ -67,6 +70,13 @@ impl Player {
         let moved = pairs.iter().filter_map(|(from, to)| Moved::new(from.as_deref()?, to));
         self.moved = moved.collect();
         self
+    }
+
+    /// The same, compared without what `cleaner` takes out: a recording that was cleaned holds markers
+    /// where the requests of this run hold what they stand for.
+    #[must_use]
+    pub fn cleaned_by(self, cleaner: Cleaner) -> Self {
+        Self { cleaner: Some(cleaner), ..self }
     }
 
     /// The wire format of the first request, where it is one that this program speaks.
@@ -92,10 +102,12 @@ impl Player {
         if recorded != now {
             return Err(RecordingError::Elsewhere { request, recorded, asked: now });
         }
-        if let Some(body) = &exchange.body
-            && let Some(difference) = Difference::between(&self.rename(body), asked.body)
-        {
-            return Err(RecordingError::Differs { request, difference });
+        if let Some(body) = &exchange.body {
+            let clean = |bytes: &[u8]| clean::whole(bytes, None, self.cleaner.as_ref());
+            let (recorded, now) = (clean(&self.rename(body)), clean(asked.body));
+            if let Some(difference) = Difference::between(&recorded, &now) {
+                return Err(RecordingError::Differs { request, difference });
+            }
         }
         self.replay(exchange)
     }

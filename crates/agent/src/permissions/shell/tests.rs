@@ -198,6 +198,135 @@ fn a_command_is_found_wherever_it_hides() {
 }
 
 #[test]
+fn wrappers_hide_no_command() {
+    for command in [
+        "env rm x",
+        "env -i A=1 B=2 rm x",
+        "env - rm x",
+        "env -u A rm x",
+        "env --unset=A -C /x rm x",
+        "env -S 'rm x'",
+        "env --split-string='rm x'",
+        "sudo rm x",
+        "sudo -n -u root A=1 rm x",
+        "sudo -uroot -- rm x",
+        "sudo --user root rm x",
+        "doas -u root rm x",
+        "nohup rm x",
+        "nice rm x",
+        "nice -n 5 rm x",
+        "nice -5 rm x",
+        "nice --adjustment 5 rm x",
+        "nice --adj 5 rm x",
+        "ionice -c 3 rm x",
+        "timeout 5 rm x",
+        "timeout -k 1 -s KILL 5 rm x",
+        "timeout --signal=9 5s rm x",
+        "stdbuf -o0 rm x",
+        "stdbuf -o 0 rm x",
+        "setsid -w rm x",
+        "xargs rm -rf < l",
+        "xargs -n 1 -I{} rm {}",
+        "xargs -0 -P4 rm",
+        "xargs -d '\\n' rm",
+        "watch rm x",
+        "watch -n 5 'rm x'",
+        "find . -exec rm -rf {} +",
+        "find . -name a -execdir rm {} \\;",
+        "find . -ok rm {} ';'",
+        "find . -ex?c rm x",
+        "parallel rm ::: x",
+        "parallel -j 4 'rm {}' ::: x",
+        "command rm x",
+        "command -p rm x",
+        "builtin exec rm x",
+        "exec rm x",
+        "exec -a n rm x",
+        "chroot / rm x",
+        "unshare -r rm x",
+        "su -c 'rm x'",
+        "su root -c 'rm x'",
+        "time -p rm x",
+        "\\time -o f rm x",
+        "strace -f -o l rm x",
+        "flock /l rm x",
+        "flock -n /l -c 'rm x'",
+        "flock -w 5 /l rm x",
+        "taskset 1 rm x",
+        "bash -c 'rm x'",
+        "sh -ec \"rm x\"",
+        "bash -o pipefail -c 'rm x'",
+        "bash +x -c 'rm x'",
+        "env A=1 bash -lc 'rm x'",
+        "bash -c 'bash -c \"rm x\"'",
+        "eval rm x",
+        "eval 'rm x'",
+        "eval -- 'r''m x'",
+        "trap 'rm x' EXIT",
+        "alias a='rm x'; a",
+        "ssh localhost rm -rf x",
+        "ssh -p 22 h 'rm x'",
+        "busybox rm x",
+        "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+        "/proc/self/root/bin/rm x",
+        "fd -x rm",
+        "git -c alias.x='!rm x' x",
+        "git rebase -x 'rm x' main",
+        "git bisect run rm x",
+        "git submodule foreach 'rm x'",
+        "test -v 'a[$(rm x)]'",
+        "[ -v 'a[`rm x`]' ]",
+        "printf -v 'a[$(rm x)]' y",
+        "read 'a[$(rm x)]'",
+        "unset 'a[$(rm x)]'",
+        "declare 'a[$(rm x)]=1'",
+        "let 'a[$(rm x)]'",
+        "mapfile -C 'rm x' a",
+        "sudo env nice timeout 5 bash -c 'eval \"rm x\"'",
+        "setpriv rm x",
+        "systemd-run -p A=b --unit x rm x",
+        "stdbuf --output=0 rm x",
+        "script -c 'rm x' /dev/null",
+        "sudo -Z val rm x",
+    ] {
+        check_found(command, "rm");
+    }
+}
+
+#[test]
+fn a_wrapper_makes_no_command_of_data() {
+    for command in [
+        "command -v rm",
+        "xargs grep rm",
+        "timeout 5 echo rm",
+        "env A=rm ls",
+        "find . -name rm",
+        "nice -n 5 ls rm",
+    ] {
+        let found = programs_of(command);
+        assert!(!found.iter().any(|name| name == "rm"), "{command:?}: {found:?}");
+    }
+}
+
+#[test]
+fn what_a_variable_may_hold_or_an_input_say_is_not_overlooked() {
+    for command in [
+        "x='a[$(rm y)]'; echo $((x))",
+        "x='$(rm y)'; echo ${x@P}",
+        "x='a[`rm y`]'; [[ -v x ]]; (( x ))",
+        "echo cm0= | bash",
+        "bash <<< 'rm x'",
+        "bash -s < f",
+        "eval \"$x\"",
+        "bash -c \"$x\"",
+        "$x y",
+        "env $x",
+    ] {
+        assert!(!Reading::of(command).is_complete(), "{command:?}");
+    }
+}
+
+#[test]
 fn text_is_no_command() {
     for command in
         ["echo rm x", "echo 'rm x'", "echo '$(rm x)'", "# rm x", "cat <<'EOF'\n$(rm x)\nEOF"]

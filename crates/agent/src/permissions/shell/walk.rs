@@ -138,6 +138,7 @@ impl<'a> Walk<'a> {
             match inner {
                 Inner::Command(words) => self.found(words, depth + 1),
                 Inner::Script(text) => self.script(&text, depth + 1),
+                Inner::Evaluated(text) => self.nested(&text, depth),
                 Inner::Evaluates => self.evaluates = true,
                 Inner::Hidden => self.gives_up(),
             }
@@ -148,6 +149,11 @@ impl<'a> Walk<'a> {
     fn word(&mut self, raw: &str, depth: usize) -> Word {
         if !raw.contains(['$', '`']) {
             return words::decode(raw).map_or(Word::Unknown, Word::Literal);
+        }
+        // Nothing is expanded in single quotes.
+        if let Some(text) = words::decode(raw) {
+            self.sleeping |= words::substitutes(&text);
+            return Word::Literal(text);
         }
         self.pieces(raw, Quotes::Quote, depth)
     }
@@ -164,11 +170,11 @@ impl<'a> Walk<'a> {
         for piece in pieces {
             let known = match piece {
                 Piece::Literal(text) => {
-                    self.sleeping |= text.contains("$(") || text.contains('`');
+                    self.sleeping |= words::substitutes(&text);
                     Some(text)
                 }
                 Piece::Bare(text) => {
-                    if text.contains("$(") || text.contains('`') {
+                    if words::substitutes(&text) {
                         self.gives_up();
                     }
                     words::decode(&text)

@@ -56,6 +56,11 @@ fn double_quoted<'a>(body: &'a str, text: &mut String) -> Option<&'a str> {
     }
 }
 
+/// The text holds what starts a command substitution.
+pub(super) fn substitutes(text: &str) -> bool {
+    text.contains("$(") || text.contains('`')
+}
+
 /// `text` holds `name`, as it stands or after quotes, backslashes and continued lines are taken away.
 pub(super) fn mentions(text: &str, name: &str) -> bool {
     let bare = text.replace("\\\n", "").replace("$'", "").replace(['\'', '"', '\\'], "");

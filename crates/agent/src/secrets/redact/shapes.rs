@@ -86,9 +86,12 @@ pub(super) fn beginnings() -> impl Iterator<Item = &'static [u8]> {
     SHAPES.iter().map(|shape| shape.begins.as_bytes()).chain([ARMOUR.as_bytes()])
 }
 
-/// Whether some shape begins with `text` and is longer.
-pub(super) fn goes_on_from(text: &[u8]) -> bool {
-    beginnings().any(|beginning| beginning.len() > text.len() && beginning.starts_with(text))
+/// Whether some shape begins with `text` and is longer. `before` is the byte in front of it.
+pub(super) fn goes_on_from(text: &[u8], before: Option<u8>) -> bool {
+    let is_in_a_word = before.is_some_and(is_word);
+    let tokens = SHAPES.iter().map(|shape| shape.begins).filter(|_| !is_in_a_word);
+    let mut beginnings = tokens.chain([ARMOUR]).map(str::as_bytes);
+    beginnings.any(|beginning| beginning.len() > text.len() && beginning.starts_with(text))
 }
 
 /// What stands at `start`, where the beginning number `which` was found. `before` is the byte in front of it.

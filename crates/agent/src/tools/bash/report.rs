@@ -15,9 +15,25 @@ const BUDGET: usize = 30_000;
 const STDOUT: &str = "stdout:";
 const STDERR: &str = "stderr:";
 
+/// What there is to know about a command beside how it ended.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    /// Milliseconds that it was allowed.
+    pub(super) timeout_ms: u64,
+    /// Takes secrets out.
+    pub(super) redactor: &'a Redactor,
+    /// What it did to its surroundings, and what held it back; a line each.
+    pub(super) notes: &'a [String],
+}
+
 /// The text of the result, from the first line to the last byte of output, without secrets.
-pub(super) fn text(finished: &Finished, timeout_ms: u64, redactor: &Redactor) -> String {
+pub(super) fn text(finished: &Finished, about: About<'_>) -> String {
+    let About { timeout_ms, redactor, notes } = about;
     let mut text = head(finished, timeout_ms);
+    for note in notes {
+        text.push('\n');
+        text.push_str(note);
+    }
     let stdout = Section::new(&finished.stdout, redactor);
     let stderr = Section::new(&finished.stderr, redactor);
     let (for_stdout, for_stderr) = share(stdout.chars, stderr.chars);
@@ -173,7 +189,7 @@ mod tests {
     }
 
     fn shown(finished: &Finished) -> String {
-        text(finished, 1000, &Redactor::default())
+        text(finished, About { timeout_ms: 1000, redactor: &Redactor::default(), notes: &[] })
     }
 
     #[track_caller]
@@ -263,7 +279,7 @@ mod tests {
             let (head, tail) = secret.split_at(cut);
             let (head, tail) = (format!("{secret} {head}"), format!("{tail} {secret}"));
             flood.stdout = Captured { head: head.into(), tail: tail.into(), omitted: 1_000_000 };
-            let said = text(&flood, 1000, &redactor);
+            let said = text(&flood, About { timeout_ms: 1000, redactor: &redactor, notes: &[] });
             assert!(said.starts_with("Exit code: 0\nstdout:\n«redacted:MY_KEY» \n["), "{said}");
             assert!(said.ends_with("...]\n «redacted:MY_KEY»"), "{said}");
         }

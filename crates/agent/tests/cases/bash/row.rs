@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::secrets::Redactor;
 use agent::tool::OutputSink;
 use agent::tools::bash::Bash;
@@ -164,7 +165,7 @@ fn call(command: &str, timeout: Option<u64>, cancel_after: Option<u64>, workspac
     let rss = memory::reset_peak();
     let started = Instant::now();
     let result = runtime.block_on(async {
-        let bash = Bash::unconfined();
+        let bash = Bash::new(Arc::new(sandbox(command, workspace)));
         let call = bash.call(args, &ctx);
         let cancel = async {
             match cancel_after {
@@ -192,6 +193,19 @@ fn call(command: &str, timeout: Option<u64>, cancel_after: Option<u64>, workspac
         Err(error) => (Outcome::Error, error.to_string()),
     };
     Seen { outcome, text, shown, took, rss_growth_mb }
+}
+
+/// Confined where this machine can: what is true of commands has to be true of confined ones.
+fn sandbox(command: &str, workspace: &Path) -> Sandbox {
+    match agent::sandbox::probe().problem {
+        // A confined command cannot remove the folder that it runs in, which this one is about.
+        _ if command.starts_with("rm -rf ") || !workspace.exists() => Sandbox::unconfined(),
+        None => Sandbox::new(
+            SandboxPolicy::WorkspaceWrite { network: false },
+            Layout::workspace(workspace),
+        ),
+        Some(_) => Sandbox::unconfined(),
+    }
 }
 
 impl Seen {

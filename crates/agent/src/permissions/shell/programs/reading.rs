@@ -1,0 +1,133 @@
+//! Which calls only read, by what is known of a program and its options.
+
+use super::covers;
+
+/// The call only reads and prints: by its program, which is on a short list under its bare name, and by
+/// its options. Says nothing about *which* files it reads.
+pub fn is_read_only(argv: &[String]) -> bool {
+    let Some((program, arguments)) = argv.split_first() else { return false };
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let name = program.as_str();
+    let listed = match name {
+        "git" => git(&words),
+        "cargo" => matches!(words.as_slice(), ["--version" | "-V" | "version"]),
+        "rustc" | "node" | "python3" | "npm" | "go" => {
+            matches!(words.as_slice(), ["--version" | "-V" | "version"])
+        }
+        // Follows what is written without end.
+        "tail" => !words
+            .iter()
+            .any(|word| word.starts_with("-f") || word.starts_with("--f") || *word == "-F"),
+        "command" => matches!(words.as_slice(), ["-v" | "-V", _]),
+        _ => PROGRAMS.contains(&name),
+    };
+    listed && (name == "command" || covers(argv).is_ok())
+}
+
+const PROGRAMS: &[&str] = &[
+    "[",
+    "basename",
+    "cat",
+    "cd",
+    "cksum",
+    "cmp",
+    "column",
+    "comm",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "expand",
+    "expr",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "fmt",
+    "fold",
+    "grep",
+    "groups",
+    "head",
+    "hostname",
+    "id",
+    "join",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "nproc",
+    "od",
+    "paste",
+    "printf",
+    "ps",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rev",
+    "rg",
+    "sed",
+    "seq",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "sort",
+    "stat",
+    "strings",
+    "tac",
+    "test",
+    "tr",
+    "tree",
+    "true",
+    "type",
+    "uname",
+    "unexpand",
+    "uniq",
+    "uptime",
+    "wc",
+    "which",
+    "whoami",
+];
+
+fn git(words: &[&str]) -> bool {
+    let Some((sub, rest)) = words.split_first() else { return false };
+    match *sub {
+        "stash" => matches!(rest.first(), Some(&("list" | "show"))),
+        "worktree" => rest == ["list"],
+        sub => GIT.contains(&sub),
+    }
+}
+
+/// Sub-commands that only read in every form that [`covers`] lets pass.
+const GIT: &[&str] = &[
+    "blame",
+    "branch",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "config",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "reflog",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "show-ref",
+    "status",
+    "tag",
+    "var",
+];

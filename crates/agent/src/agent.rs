@@ -168,6 +168,16 @@ impl Agent {
         &self.model
     }
 
+    /// What runs, asks and is refused.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The same, for a person who changes it between turns.
+    pub fn policy_mut(&mut self) -> &mut Policy {
+        &mut self.policy
+    }
+
     /// The size in bytes of what every request holds whatever was said: instructions and tools.
     pub fn fixed_bytes(&self) -> usize {
         let system = self.config.system.as_deref().map_or(0, str::len);

@@ -9,8 +9,21 @@ pub(crate) enum Command {
     Clear,
     /// Go on with another model, or tell which one answers.
     Model(Option<String>),
+    /// Say or change what runs without asking.
+    Permissions(Permissions),
     /// Leave.
     Exit,
+}
+
+/// What can be done about permissions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Permissions {
+    /// Tell the mode, the sandbox and the rules.
+    Show,
+    /// Forget the rule of this session with that number, counted from 1.
+    Forget(usize),
+    /// Go on in the mode of this name.
+    Mode(String),
 }
 
 /// What a line is.
@@ -30,24 +43,37 @@ struct Row {
     name: &'static str,
     argument: Option<&'static str>,
     help: &'static str,
-    make: fn(Option<String>) -> Command,
+    /// Nothing where the argument makes no sense.
+    make: fn(Option<String>) -> Option<Command>,
 }
 
-const ROWS: [Row; 4] = [
-    Row { name: "help", argument: None, help: "this list", make: |_| Command::Help },
+const ROWS: [Row; 5] = [
+    Row { name: "help", argument: None, help: "this list", make: |_| Some(Command::Help) },
     Row {
         name: "clear",
         argument: None,
         help: "forget the conversation",
-        make: |_| Command::Clear,
+        make: |_| Some(Command::Clear),
     },
     Row {
         name: "model",
         argument: Some("NAME"),
         help: "go on with another model, as PROVIDER:MODEL-ID; without NAME, tell which one answers",
-        make: Command::Model,
+        make: |name| Some(Command::Model(name)),
     },
-    Row { name: "exit", argument: None, help: "leave (also Ctrl-D)", make: |_| Command::Exit },
+    Row {
+        name: "permissions",
+        argument: Some("[forget N | mode NAME]"),
+        help: "what runs, asks and is refused, and by which rule; forget a rule of this session; go on in \
+               another mode",
+        make: |words| permissions(words.as_deref()).map(Command::Permissions),
+    },
+    Row {
+        name: "exit",
+        argument: None,
+        help: "leave (also Ctrl-D)",
+        make: |_| Some(Command::Exit),
+    },
 ];
 
 /// Understands one input. Only a single line can be a command, so that pasted text never is one
@@ -66,7 +92,20 @@ pub(crate) fn read(input: &str) -> Line {
         Some(row) if row.argument.is_none() && argument.is_some() => {
             Line::Wrong(format!("/{name} takes nothing after it"))
         }
-        Some(row) => Line::Command((row.make)(argument)),
+        Some(row) => match (row.make)(argument) {
+            Some(command) => Line::Command(command),
+            None => Line::Wrong(format!("it is /{name} {}", row.argument.unwrap_or_default())),
+        },
+    }
+}
+
+fn permissions(words: Option<&str>) -> Option<Permissions> {
+    let words: Vec<&str> = words.unwrap_or_default().split_whitespace().collect();
+    match words.as_slice() {
+        [] => Some(Permissions::Show),
+        ["forget", number] => number.parse().ok().map(Permissions::Forget),
+        ["mode", name] => Some(Permissions::Mode((*name).to_owned())),
+        _ => None,
     }
 }
 
@@ -88,6 +127,9 @@ fn clean(input: &str) -> String {
     lines.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
+/// Where the explanations in the list begin.
+const COLUMN: usize = 14;
+
 /// The list of commands.
 pub(crate) fn help() -> String {
     let mut text = String::new();
@@ -96,7 +138,10 @@ pub(crate) fn help() -> String {
             Some(argument) => format!("/{} {argument}", row.name),
             None => format!("/{}", row.name),
         };
-        text.push_str(&format!("{name:<14}{}\n", row.help));
+        // A long one stands on a line of its own.
+        let gap = if name.len() < COLUMN { "" } else { "\n" };
+        let rest = if gap.is_empty() { COLUMN - name.len() } else { COLUMN };
+        text.push_str(&format!("{name}{gap}{:rest$}{}\n", "", row.help));
     }
     text.push_str(
         "\nCtrl-C stops the answer, or clears the line. Pasted text keeps its line breaks; \
@@ -120,11 +165,15 @@ mod tests {
         let model = Command::Model(Some("ollama:qwen3:8b".into()));
         assert_eq!(read("/model  ollama:qwen3:8b "), Line::Command(model));
         assert_eq!(read("/model"), Line::Command(Command::Model(None)));
+        let permissions = |what| Line::Command(Command::Permissions(what));
+        assert_eq!(read("/permissions"), permissions(Permissions::Show));
+        assert_eq!(read("/permissions forget 2"), permissions(Permissions::Forget(2)));
+        assert_eq!(read("/permissions mode plan"), permissions(Permissions::Mode("plan".into())));
     }
 
     #[test]
     fn a_command_that_does_not_exist_says_so_and_is_not_sent() {
-        for line in ["/undo", "/cler", "/exit now"] {
+        for line in ["/undo", "/cler", "/exit now", "/permissions forget", "/permissions x"] {
             assert!(matches!(read(line), Line::Wrong(_)), "{line}");
         }
     }

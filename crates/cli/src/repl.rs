@@ -10,9 +10,10 @@ use llm::ContentBlock;
 
 use self::editor::{Editor, Input};
 use crate::app::{Models, Room};
-use crate::commands::{self, Command, Line};
+use crate::commands::{self, Command, Line, Permissions};
 use crate::exit::Exit;
 use crate::headless::output_failed;
+use crate::permits;
 use crate::render::style::wrap;
 use crate::signals::{Signals, Stop};
 use crate::terminal;
@@ -103,6 +104,14 @@ impl Repl {
                 Then::Say(format!("{}\n", self.agent.model().label))
             }
             Line::Command(Command::Model(Some(name))) => Then::Say(self.switch(&name).await),
+            Line::Command(Command::Permissions(what)) => {
+                let policy = self.agent.policy_mut();
+                Then::Say(match what {
+                    Permissions::Show => permits::in_session(policy),
+                    Permissions::Forget(number) => permits::forget(policy, number),
+                    Permissions::Mode(name) => permits::change_mode(policy, &name),
+                })
+            }
         }
     }
 

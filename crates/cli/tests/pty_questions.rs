@@ -85,6 +85,36 @@ fn always_allows_commands_of_that_kind_until_the_session_ends() {
 }
 
 #[test]
+fn a_rule_of_the_session_is_listed_and_forgotten() {
+    let mut answers = vec![Answer::bash("touch made.one"), Answer::text("first done")];
+    answers.extend([Answer::bash("touch made.one"), Answer::text("second done")]);
+    let (home, model) = (Home::new(), Model::new(answers));
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect(ALLOW_OR_ALWAYS);
+    for (keys, next) in [("a\r", "): "), ("1\r", "Rule: "), ("\r", "[s/u]: "), ("s\r", "done")] {
+        pty.send(keys);
+        pty.expect(next);
+    }
+    pty.expect_prompt();
+    pty.send("/permissions\r");
+    pty.expect("mode   default");
+    pty.expect("allow  bash(touch made.one)  # this session");
+    pty.expect_prompt();
+    pty.send("/permissions forget 1\r");
+    pty.expect("Forgotten: bash(touch made.one)");
+    pty.expect_prompt();
+    pty.send("again\r");
+    pty.expect(ALLOW_OR_ALWAYS);
+    pty.send("y\r");
+    pty.expect("second done");
+    pty.expect_prompt();
+    pty.send("/permissions mode plan\r");
+    pty.expect("Now in mode plan");
+}
+
+#[test]
 fn always_in_the_users_file_holds_in_the_next_session_too() {
     let (home, _model, mut pty) = asked_about(&["touch made.one"], Setup::default());
     pty.send("a\r");

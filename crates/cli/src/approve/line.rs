@@ -87,7 +87,11 @@ impl Line {
             start -= 1;
             used += columns_at(start);
         }
-        let cursor = used - 1;
+        // What is hidden on the left is marked there.
+        let mark = if start > 0 && start < self.cursor { "…" } else { "" };
+        start += mark.chars().count();
+        let before: usize = (start..self.cursor).map(columns_at).sum();
+        let cursor = before + columns(mark);
         let mut end = self.cursor;
         let mut all = cursor;
         while end < shown.len() && all + columns_at(end) < width {
@@ -95,7 +99,7 @@ impl Line {
             end += 1;
         }
         let text: String = shown[start..end].iter().map(|piece| &**piece).collect();
-        (one_line(&text).into_owned(), cursor)
+        (one_line(&format!("{mark}{text}")).into_owned(), cursor)
     }
 }
 
@@ -145,5 +149,9 @@ mod tests {
         }
         let (shown, cursor) = Line::with("abc").view(10);
         assert_eq!((&*shown, cursor), ("abc", 3));
+        let (shown, cursor) = Line::with("abcdefgh").view(6);
+        assert_eq!((&*shown, cursor), ("…efgh", 5));
+        let (shown, cursor) = typed("abcdefgh", &[Key::Home]).view(6);
+        assert_eq!((&*shown, cursor), ("abcde", 0));
     }
 }

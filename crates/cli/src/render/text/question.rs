@@ -76,7 +76,7 @@ pub(super) fn choices(rules: &[String], style: Style, width: usize) -> Ink {
     let mut ink = Ink::default();
     for (at, rule) in rules.iter().enumerate() {
         let rule = sanitize::one_line(rule).into_string();
-        push_fact(&mut ink, &(at + 1).to_string(), &rule, Paint::Plain, (style, width));
+        push_fact(&mut ink, &format!("{}  ", at + 1), &rule, Paint::Plain, (style, width));
     }
     ink
 }
@@ -199,10 +199,10 @@ fn push_facts(ink: &mut Ink, request: &ApprovalRequest, style: Style, width: usi
     if let Some(rule) = &because.rule {
         let origin = because.origin.as_ref().map(|origin| format!(" · {origin}"));
         let rule = format!("{rule}{}", origin.unwrap_or_default());
-        push_fact(ink, "rule", &rule, Paint::Dim, (style, width));
+        push_fact(ink, "rule   ", &rule, Paint::Dim, (style, width));
     }
     for opened in opens(&request.grants) {
-        push_fact(ink, "opens", &opened, Paint::Yellow, (style, width));
+        push_fact(ink, "opens  ", &opened, Paint::Yellow, (style, width));
     }
 }
 
@@ -219,9 +219,10 @@ fn opens(grants: &Grants) -> Vec<String> {
 fn push_fact(ink: &mut Ink, name: &str, what: &str, paint: Paint, (style, width): (Style, usize)) {
     let what = counted(&sanitize::exact(what), |c| matches!(c, ' ' | '\t' | '\n'));
     let what = sanitize::one_line(&what);
-    for (at, line) in wrap(&what, width.saturating_sub(9)).into_iter().enumerate() {
+    let (rest, column) = (name.len(), name.len() + 2);
+    for (at, line) in wrap(&what, width.saturating_sub(column)).into_iter().enumerate() {
         let name = if at == 0 { name } else { "" };
-        let name = sanitize::one_line(&format!("  {name:<5}  ")).into_owned();
+        let name = sanitize::one_line(&format!("  {name:<rest$}")).into_owned();
         ink.paint(style, Paint::Dim, &name).paint(style, paint, &line).own("\n");
     }
 }

@@ -8,6 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::sanitize::visible;
+use crate::tool::Grants;
 use crate::tools::access::{AccessError, FileAccess};
 
 /// The names looked for in each folder; the first one that is there is read.
@@ -111,7 +112,7 @@ fn first_of(
 }
 
 fn read(access: &FileAccess, folder: &Path, name: &str) -> Result<Vec<u8>, AccessError> {
-    let path = access.for_reading(folder, name)?;
+    let path = access.for_reading(folder, name, &Grants::default())?;
     let mut bytes = Vec::new();
     let file = access.open(&path)?;
     let read = file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes);

@@ -105,7 +105,7 @@ impl Redactor {
             return Cow::Borrowed(bytes);
         }
         let mut out = Vec::with_capacity(bytes.len());
-        needles.write(bytes, &found.hidden, None, &mut out);
+        needles.write(bytes, &found.hidden, Writing::default(), &mut out);
         Cow::Owned(out)
     }
 
@@ -167,6 +167,15 @@ struct Found {
     hold_from: usize,
     /// A shape reaches the end of the text and may go on.
     open: Option<shapes::Open>,
+}
+
+/// How markers are written.
+#[derive(Debug, Clone, Copy, Default)]
+struct Writing {
+    /// What the marker names that stands right before the text.
+    after: Option<Label>,
+    /// Whether a secret of several lines leaves its line ends.
+    keeps_lines: bool,
 }
 
 /// What a marker names.
@@ -283,13 +292,13 @@ impl Needles {
         whole.map_or(cut, |(range, _)| range.end)
     }
 
-    /// Appends the text with markers in the place of what is hidden. `after` is what the marker that
-    /// stands right before the text names; returns what the one right at its end names.
+    /// Appends the text with markers in the place of what is hidden. Returns what the marker names that
+    /// stands right at its end.
     fn write(
         &self,
         text: &[u8],
         hidden: &[(Range<usize>, Label)],
-        after: Option<Label>,
+        Writing { after, keeps_lines }: Writing,
         out: &mut Vec<u8>,
     ) -> Option<Label> {
         let mut from = 0;
@@ -301,6 +310,9 @@ impl Needles {
             };
             if range.start > 0 || after != Some(*label) {
                 out.extend_from_slice(marker(name).as_bytes());
+            }
+            if keeps_lines {
+                out.extend(text[range.clone()].iter().filter(|byte| **byte == b'\n'));
             }
             from = range.end;
         }

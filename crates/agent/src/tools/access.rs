@@ -2,11 +2,14 @@
 //! through here.
 //!
 //! A name from the model is judged twice: as it is written, and as the file system resolves it. What
-//! is opened afterwards is the resolved path, with symlinks refused at every place,
-//! so that swapping a directory for a link between the check and the open makes the open fail
-//! instead of leaving the root. What remains of that race: a directory moved as a whole keeps being
-//! the directory that was checked, a mount placed in between is followed, and a walk that lists
-//! names (never contents) may list a directory that was swapped under it.
+//! is opened afterwards is the resolved path, from the descriptor of its root on, with symlinks refused at
+//! every place: whoever swaps a folder for a link between the check and the open makes the open fail. Before
+//! something is written, each folder on the way is looked at through its own descriptor, so that a git
+//! directory that took the place of an ordinary folder meanwhile is not written into, see [`way`].
+//!
+//! What remains of that race: a folder inside a root that is moved as a whole keeps being the folder that was
+//! opened, wherever it lies then; a mount placed in between is followed; and a walk that lists names (never
+//! contents) may list a folder that was swapped under it.
 //!
 //! Hard links cannot be told from the file itself. Reading through one is possible; writing never
 //! changes the other name, because a file is replaced and not overwritten.
@@ -15,25 +18,32 @@ mod error;
 mod mask;
 pub(crate) mod names;
 mod open;
+mod protect;
 mod replace;
+mod root;
 mod secrets;
+mod spell;
 mod walk;
+mod way;
 
-use std::ffi::OsString;
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::path::{Component, Path, PathBuf};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::AccessError;
 pub use mask::CREDENTIALS;
 pub use names::asks_before_writing;
 pub use replace::{Expect, Replaced};
+pub use spell::resolve;
 pub(crate) use walk::{LeftOut, Route, Walked};
 
 pub(crate) use mask::Masks;
 pub(crate) use names::authority;
-use names::lies_under;
+
+use crate::tool::Grants;
+use root::{OpenFor, Root, RootFolder};
+use spell::{Nearest, Spelled, join, real_or_given, resolve_nearest, spell_out};
 
 /// What a [`FileAccess`] is made from. Roots come from the harness, never from the model.
 #[derive(Debug, Clone)]
@@ -75,22 +85,6 @@ pub struct FileAccess {
     masks: Arc<Masks>,
 }
 
-#[derive(Debug)]
-struct Root {
-    /// Without symlinks.
-    real: PathBuf,
-    /// As it was given, which is how a model may name it.
-    given: PathBuf,
-    grants: Grants,
-}
-
-/// What a root is open for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Grants {
-    Read,
-    ReadWrite,
-}
-
 /// What a path is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Intent {
@@ -99,14 +93,17 @@ enum Intent {
 }
 
 /// A real path, free of symlinks, that may be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ReadPath {
+    /// From where it is opened.
+    root: Arc<RootFolder>,
+    /// The whole path, below that root.
     real: PathBuf,
     named: String,
 }
 
 /// A real path, free of symlinks, that may be written. It need not exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct WritePath(ReadPath);
 
 impl ReadPath {
@@ -115,8 +112,13 @@ impl ReadPath {
         &self.real
     }
 
-    fn metadata(&self) -> Result<Metadata, AccessError> {
-        self.real.symlink_metadata().map_err(|error| AccessError::io(&self.named, error))
+    fn relative(&self) -> &Path {
+        below(&self.real, self.root.real())
+    }
+
+    fn stat(&self) -> Result<open::Seen, AccessError> {
+        let seen = self.root.folder().and_then(|folder| open::look(&folder, self.relative()));
+        seen.map_err(|error| AccessError::io(&self.named, error))
     }
 }
 
@@ -139,31 +141,39 @@ impl FileAccess {
     /// [`AccessError::Io`] when the workspace cannot be resolved, [`AccessError::BadMask`] for a mask
     /// that is no pattern.
     pub fn new(rules: AccessRules) -> Result<Self, AccessError> {
-        let mut roots = vec![Root::new(rules.workspace, Grants::ReadWrite)?];
+        let mut roots = vec![Root::new(rules.workspace, OpenFor::Writing)?];
         let further = rules
             .writable
             .into_iter()
-            .map(|dir| (dir, Grants::ReadWrite))
-            .chain(rules.readable.into_iter().map(|dir| (dir, Grants::Read)));
-        roots.extend(further.filter_map(|(dir, grants)| Root::new(dir, grants).ok()));
-        let protected = rules.protected.into_iter().map(|path| real_or_given(&path)).collect();
+            .map(|dir| (dir, OpenFor::Writing))
+            .chain(rules.readable.into_iter().map(|dir| (dir, OpenFor::Reading)));
+        roots.extend(further.filter_map(|(dir, open_for)| Root::new(dir, open_for).ok()));
+        let mut protected: Vec<PathBuf> =
+            rules.protected.iter().map(|path| real_or_given(path)).collect();
+        protected.extend(roots.iter().flat_map(|root| protect::led_to_from(root.real())));
         Ok(Self { roots, protected, masks: Arc::new(Masks::new(&rules.masked)?) })
     }
 
     /// The workspace, without symlinks.
     pub fn workspace(&self) -> &Path {
-        &self.roots[0].real
+        self.roots[0].real()
     }
 
-    /// Judges a path that is to be read. It must exist.
+    /// Judges a path that is to be read. It must exist, and lie in a root or be one that `grants` opens.
     ///
     /// # Errors
     /// A refusal ([`AccessError::is_refusal`]) or what the file system says.
-    pub fn for_reading(&self, cwd: &Path, named: &str) -> Result<ReadPath, AccessError> {
-        let lexical = self.admitted(cwd, named, Intent::Read)?;
+    pub fn for_reading(
+        &self,
+        cwd: &Path,
+        named: &str,
+        grants: &Grants,
+    ) -> Result<ReadPath, AccessError> {
+        let asked = Asked { named, intent: Intent::Read, grants };
+        let lexical = self.admitted(cwd, asked)?;
         let real = lexical.canonicalize().map_err(|error| AccessError::io(named, error))?;
-        self.admit(&real, named, Intent::Read)?;
-        Ok(ReadPath { real, named: named.to_owned() })
+        let root = self.admit(&real, asked)?;
+        Ok(ReadPath { root, real, named: named.to_owned() })
     }
 
     /// Judges a path that is to be created or replaced. For one that does not exist yet, its nearest
@@ -171,24 +181,35 @@ impl FileAccess {
     ///
     /// # Errors
     /// A refusal ([`AccessError::is_refusal`]) or what the file system says.
-    pub fn for_writing(&self, cwd: &Path, named: &str) -> Result<WritePath, AccessError> {
-        let lexical = self.admitted(cwd, named, Intent::Write)?;
+    pub fn for_writing(
+        &self,
+        cwd: &Path,
+        named: &str,
+        grants: &Grants,
+    ) -> Result<WritePath, AccessError> {
+        let asked = Asked { named, intent: Intent::Write, grants };
+        let lexical = self.admitted(cwd, asked)?;
         let real = match resolve_nearest(&lexical).map_err(|error| AccessError::io(named, error))? {
             Nearest::Resolved(real) => real,
             Nearest::Dangling(link) => {
                 return Err(AccessError::DanglingLink { path: named.to_owned(), link });
             }
         };
-        self.admit(&real, named, Intent::Write)?;
-        Ok(WritePath(ReadPath { real, named: named.to_owned() }))
+        let root = self.admit(&real, asked)?;
+        Ok(WritePath(ReadPath { root, real, named: named.to_owned() }))
     }
 
     /// Judges a folder in which something is to be searched or started.
     ///
     /// # Errors
     /// As [`FileAccess::for_reading`], and [`AccessError::NotADirectory`].
-    pub fn directory(&self, cwd: &Path, named: &str) -> Result<ReadPath, AccessError> {
-        let path = self.for_reading(cwd, named)?;
+    pub fn directory(
+        &self,
+        cwd: &Path,
+        named: &str,
+        grants: &Grants,
+    ) -> Result<ReadPath, AccessError> {
+        let path = self.for_reading(cwd, named, grants)?;
         if self.is_directory(&path)? {
             Ok(path)
         } else {
@@ -201,7 +222,7 @@ impl FileAccess {
     /// # Errors
     /// What the file system says.
     pub fn is_directory(&self, path: &ReadPath) -> Result<bool, AccessError> {
-        Ok(path.metadata()?.is_dir())
+        Ok(path.stat()?.is_directory())
     }
 
     /// The size in bytes.
@@ -209,7 +230,7 @@ impl FileAccess {
     /// # Errors
     /// What the file system says.
     pub fn size(&self, path: &ReadPath) -> Result<u64, AccessError> {
-        Ok(path.metadata()?.len())
+        Ok(path.stat()?.size())
     }
 
     /// Whether there is anything at the path.
@@ -217,10 +238,10 @@ impl FileAccess {
     /// # Errors
     /// What the file system says when it does not say that nothing is there.
     pub fn is_there(&self, path: &ReadPath) -> Result<bool, AccessError> {
-        match path.real.symlink_metadata() {
+        match path.stat() {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(AccessError::io(&path.named, error)),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -229,7 +250,9 @@ impl FileAccess {
     /// # Errors
     /// [`AccessError::IsADirectory`], [`AccessError::NotAFile`], or what the file system says.
     pub fn open(&self, path: &ReadPath) -> Result<File, AccessError> {
-        open::regular(&path.real).map_err(|error| AccessError::from_open(&path.named, error))
+        let folder = path.root.folder().map_err(|error| AccessError::io(&path.named, error))?;
+        open::regular(&folder, path.relative())
+            .map_err(|error| AccessError::from_open(&path.named, error))
     }
 
     /// Reads a regular file of at most `limit` bytes.
@@ -265,8 +288,11 @@ impl FileAccess {
         content: &[u8],
         expect: Expect,
     ) -> Result<Replaced, AccessError> {
-        replace::replace(path.real(), content, expect)
-            .map_err(|error| AccessError::from_replace(&path.0.named, error))
+        let named = &path.0.named;
+        let root = path.0.root.folder().map_err(|error| AccessError::io(named, error))?;
+        let way = way::Way::new(&root, &self.protected);
+        replace::replace(&way, path.0.relative(), content, expect)
+            .map_err(|error| AccessError::from_replace(named, error))
     }
 
     /// What permission rules match for a path: from the workspace on, without dots.
@@ -278,208 +304,115 @@ impl FileAccess {
 
     /// The root that holds a real path.
     pub(crate) fn root_of(&self, real: &Path) -> Option<&Path> {
-        let root = self.roots.iter().find(|root| real.starts_with(&root.real))?;
-        Some(&root.real)
+        Some(self.roots.iter().find(|root| real.starts_with(root.real()))?.real())
     }
 
-    /// The absolute path that `named` spells out, after the checks that need no file to exist.
-    fn admitted(&self, cwd: &Path, named: &str, intent: Intent) -> Result<PathBuf, AccessError> {
-        let Spelled { path, popped } = spell_out(cwd, named)?;
-        let path = self.by_real_root(path, named)?;
-        self.admit(&path, named, intent)?;
+    /// The absolute path that a name spells out, after the checks that need no file to exist.
+    fn admitted(&self, cwd: &Path, asked: Asked<'_>) -> Result<PathBuf, AccessError> {
+        let Spelled { path, popped } = spell_out(cwd, asked.named)?;
+        let path = self.by_real_root(path, asked)?;
+        self.admit(&path, asked)?;
         let across = |dir: &PathBuf| self.root_of(dir).is_some() && dir.is_symlink();
         if let Some(link) = popped.into_iter().find(across) {
-            return Err(AccessError::AcrossLink { path: named.to_owned(), link });
+            return Err(AccessError::AcrossLink { path: asked.named.to_owned(), link });
         }
         Ok(path)
     }
 
     /// Rewrites a path below a root's other name to one below its real path.
-    fn by_real_root(&self, path: PathBuf, named: &str) -> Result<PathBuf, AccessError> {
+    fn by_real_root(&self, path: PathBuf, asked: Asked<'_>) -> Result<PathBuf, AccessError> {
         if self.root_of(&path).is_some() {
             return Ok(path);
         }
         for root in &self.roots {
-            if let Ok(rest) = path.strip_prefix(&root.given) {
-                return Ok(join(&root.real, rest));
+            if let Ok(rest) = path.strip_prefix(root.given()) {
+                return Ok(join(root.real(), rest));
             }
         }
-        let outside = || AccessError::Outside {
-            path: named.to_owned(),
-            target: None,
-            workspace: self.workspace().to_owned(),
-        };
         // Their magic links lead anywhere, this very process's folders included.
         if ["/proc", "/dev", "/sys"].iter().any(|magic| path.starts_with(magic)) {
-            return Err(outside());
+            return Err(self.outside(asked, None));
         }
-        // A link outside the roots may still lead in, as /tmp does to /private/tmp.
-        match resolve_nearest(&path) {
-            Ok(Nearest::Resolved(real)) if self.root_of(&real).is_some() => Ok(real),
-            _ => Err(outside()),
+        // A link outside the roots may still lead in, as /tmp does to /private/tmp, or to what was granted.
+        let real = real_or_given(&path);
+        match self.root_of(&real).is_some() || asked.is_granted(&real) {
+            true => Ok(real),
+            false => Err(self.outside(asked, None)),
         }
     }
 
-    /// Applies the rules to one absolute path.
-    fn admit(&self, path: &Path, named: &str, intent: Intent) -> Result<(), AccessError> {
-        let holding = || self.roots.iter().filter(|root| path.starts_with(&root.real));
-        let Some(root) = holding().next() else {
-            return Err(AccessError::Outside {
-                path: named.to_owned(),
-                target: Some(path.to_owned()),
-                workspace: self.workspace().to_owned(),
-            });
+    fn outside(&self, asked: Asked<'_>, target: Option<PathBuf>) -> AccessError {
+        let workspace = self.workspace().to_owned();
+        AccessError::Outside { path: asked.named.to_owned(), target, workspace }
+    }
+
+    /// Applies the rules to one absolute path, and says from where it is opened.
+    fn admit(&self, path: &Path, asked: Asked<'_>) -> Result<Arc<RootFolder>, AccessError> {
+        let named = || asked.named.to_owned();
+        let holding = || self.roots.iter().filter(|root| path.starts_with(root.real()));
+        let first = holding().next();
+        let is_granted = asked.is_granted(path);
+        if first.is_none() && !is_granted {
+            return Err(self.outside(asked, Some(path.to_owned())));
+        }
+        // A grant opens a path; it takes no mask and no protection away.
+        let top = Path::new("/");
+        let mut around = holding().map(Root::real).chain(first.is_none().then_some(top));
+        if around.any(|root| self.masks.hide(below(path, root))) {
+            return Err(AccessError::Masked { path: named() });
+        }
+        let folder = match first {
+            Some(root) => Arc::clone(root.folder()),
+            None => Arc::new(RootFolder::open(top).map_err(|error| AccessError::io("/", error))?),
         };
-        for root in holding() {
-            if self.masks.hide(below(path, &root.real)) {
-                return Err(AccessError::Masked { path: named.to_owned() });
-            }
+        if asked.intent == Intent::Read {
+            return Ok(folder);
         }
-        if intent == Intent::Read {
-            return Ok(());
+        let is_writable = is_granted || holding().any(|root| root.open_for() == OpenFor::Writing);
+        if let Some(root) = first.filter(|_| !is_writable) {
+            return Err(AccessError::ReadOnlyRoot { path: named(), root: root.real().to_owned() });
         }
-        if !holding().any(|root| root.grants == Grants::ReadWrite) {
-            return Err(AccessError::ReadOnlyRoot {
-                path: named.to_owned(),
-                root: root.real.clone(),
-            });
-        }
-        match self.protection(path, below(path, &root.real), &root.real) {
-            Some(because) => Err(AccessError::Protected { path: named.to_owned(), because }),
-            None => Ok(()),
-        }
-    }
-
-    /// Why `path` must not be changed, if there is a reason.
-    fn protection(&self, path: &Path, relative: &Path, root: &Path) -> Option<String> {
-        if let Some(name) = relative.components().find_map(|part| authority(part.as_os_str())) {
-            return Some(format!("{name} holds what git or anvil execute or obey"));
-        }
-        if let Some(held) = self.protected.iter().find(|held| lies_under(path, held)) {
-            return Some(format!("{} is anvil's own", held.display()));
-        }
-        let config = root.join(".anvil");
-        if config.is_symlink() && lies_under(path, &real_or_given(&config)) {
-            return Some(".anvil leads there".to_owned());
-        }
-        // Below the file itself, its folders up to the root: a separate or bare git directory is
-        // obeyed by git like a `.git`.
-        let mut folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
-        let git = folders.find(|folder| is_git_directory(folder))?;
-        Some(format!("{} is a git directory", git.display()))
-    }
-}
-
-impl Root {
-    fn new(given: PathBuf, grants: Grants) -> Result<Self, AccessError> {
-        let real = given
-            .canonicalize()
-            .map_err(|error| AccessError::io(&given.display().to_string(), error))?;
-        Ok(Self { real, given, grants })
-    }
-}
-
-/// Makes a path absolute and takes out `.` and `..`, by its spelling alone.
-///
-/// # Errors
-/// Names that can be no path: empty, with a NUL, a URL, or with a `~`, which nothing here expands.
-pub fn resolve(cwd: &Path, named: &str) -> Result<PathBuf, AccessError> {
-    Ok(spell_out(cwd, named)?.path)
-}
-
-struct Spelled {
-    path: PathBuf,
-    /// The folders that a `..` took back. One that is a symlink makes the spelling ambiguous.
-    popped: Vec<PathBuf>,
-}
-
-fn spell_out(cwd: &Path, named: &str) -> Result<Spelled, AccessError> {
-    if named.is_empty() {
-        return Err(AccessError::Empty);
-    }
-    if named.contains('\0') {
-        return Err(AccessError::Nul);
-    }
-    if named == "~" || named.starts_with("~/") {
-        return Err(AccessError::Tilde { path: named.to_owned() });
-    }
-    if named.contains("://") {
-        return Err(AccessError::Url { path: named.to_owned() });
-    }
-    let mut path = PathBuf::new();
-    let mut popped = Vec::new();
-    for part in cwd.components().chain(Path::new(named).components()) {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                popped.push(path.clone());
-                path.pop();
-            }
-            // An absolute part starts over.
-            other => path.push(other),
-        }
-    }
-    Ok(Spelled { path, popped })
-}
-
-enum Nearest {
-    /// The nearest existing parent without symlinks, and the missing rest after it.
-    Resolved(PathBuf),
-    /// The first missing part is a symlink to nothing.
-    Dangling(PathBuf),
-}
-
-fn resolve_nearest(path: &Path) -> io::Result<Nearest> {
-    let mut missing: Vec<OsString> = Vec::new();
-    let mut existing = path;
-    loop {
-        match existing.canonicalize() {
-            Ok(mut real) => {
-                missing.reverse();
-                if let Some(first) = missing.first().map(|name| real.join(name))
-                    && first.is_symlink()
-                {
-                    return Ok(Nearest::Dangling(first));
-                }
-                real.extend(missing);
-                return Ok(Nearest::Resolved(real));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
-                    return Err(error);
-                };
-                missing.push(name.to_owned());
-                existing = parent;
-            }
-            Err(error) => return Err(error),
+        match protect::reason(path, first.map_or(top, Root::real), &self.protected) {
+            Some(because) => Err(AccessError::Protected { path: named(), because }),
+            None => Ok(folder),
         }
     }
 }
 
-fn real_or_given(path: &Path) -> PathBuf {
-    match resolve_nearest(path) {
-        Ok(Nearest::Resolved(real)) => real,
-        Ok(Nearest::Dangling(_)) | Err(_) => path.to_owned(),
-    }
+/// What somebody wants with a name.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    named: &'a str,
+    intent: Intent,
+    grants: &'a Grants,
 }
 
-/// Whether git would take `dir` for a repository or for one worktree's part of it.
-fn is_git_directory(dir: &Path) -> bool {
-    dir.join("HEAD").is_file()
-        && (dir.join("commondir").is_file()
-            || (dir.join("objects").is_dir() && dir.join("refs").is_dir()))
+impl Asked<'_> {
+    /// Whether a person opened this very path for this call. A folder that was opened for reading is opened
+    /// with what lies in it. A link is not what it leads to.
+    fn is_granted(&self, path: &Path) -> bool {
+        self.grants.paths.iter().any(|granted| {
+            let (Some(parent), Some(name)) = (granted.path.parent(), granted.path.file_name())
+            else {
+                return false;
+            };
+            // What lies above may be known by several names; its last part is what was asked about.
+            let real = join(&real_or_given(parent), Path::new(name));
+            let is_it = [&granted.path, &real].into_iter().any(|granted| path == granted);
+            let is_in_it = self.intent == Intent::Read
+                && path.starts_with(&real)
+                && !real.is_symlink()
+                && real.is_dir();
+            (is_it || is_in_it) && (granted.write || self.intent == Intent::Read)
+        })
+    }
 }
 
 fn below<'a>(path: &'a Path, root: &Path) -> &'a Path {
     path.strip_prefix(root).expect("the root was chosen because the path starts with it")
 }
 
-/// Like [`Path::join`], which adds a slash for an empty rest.
-fn join(root: &Path, rest: &Path) -> PathBuf {
-    let mut path = root.to_owned();
-    path.extend(rest.components());
-    path
-}
-
+#[cfg(test)]
+mod race;
 #[cfg(test)]
 mod tests;

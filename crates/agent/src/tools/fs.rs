@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::secrets::redact::is_marked;
 use crate::tool::{PathSet, ToolError};
 use crate::tools::access::{FileAccess, ReadPath};
 use crate::tools::tracker::FileTracker;
@@ -63,6 +64,20 @@ fn only(named: &str) -> PathSet {
 fn check_cancel(cancel: &CancellationToken) -> Result<(), ToolError> {
     if cancel.is_cancelled() {
         return Err(ToolError::Cancelled("cancelled; nothing was changed".to_owned()));
+    }
+    Ok(())
+}
+
+/// A secret stands as a marker in all that the model was shown. Written back, the marker would take the
+/// place of the secret.
+fn demand_no_marker(new: &str, before: &[u8]) -> Result<(), ToolError> {
+    if is_marked(new) && !is_marked(&String::from_utf8_lossy(before)) {
+        return Err(ToolError::Failed(
+            "the new text holds a marker that stands for a secret which was taken out of what you were \
+             shown. Leave the secret where it is: change the text around it with edit_file, and keep the \
+             marker out of old_string and new_string."
+                .to_owned(),
+        ));
     }
     Ok(())
 }

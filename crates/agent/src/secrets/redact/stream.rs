@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::shapes::{CLOSING_HELD, Closing, Open, close};
-use super::{Label, MAX_HELD, Redactor};
+use super::{Label, MAX_HELD, Redactor, Writing};
 
 /// Takes secrets out of a stream of bytes, wherever the pieces are cut.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct RedactStream {
     before: Option<u8>,
     /// What the marker names that was given out last, with nothing after it.
     after: Option<Label>,
+    /// Whether a secret of several lines leaves its line ends.
+    keeps_lines: bool,
     /// A secret that has been replaced and whose end has not come.
     open: Option<Open>,
 }
@@ -29,12 +31,19 @@ impl Redactor {
             held: Vec::new(),
             before: None,
             after: None,
+            keeps_lines: false,
             open: None,
         }
     }
 }
 
 impl RedactStream {
+    /// The same stream, in which lines keep their numbers.
+    #[must_use]
+    pub fn keeping_lines(self) -> Self {
+        Self { keeps_lines: true, ..self }
+    }
+
     /// Takes the next piece and appends what can be given out to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.held.extend_from_slice(bytes);
@@ -69,7 +78,7 @@ impl RedactStream {
     }
 
     fn give(&mut self, out: &mut Vec<u8>, is_end: bool) {
-        self.skip_open(is_end);
+        self.skip_open(is_end, out);
         if self.held.is_empty() || self.open.is_some() {
             return;
         }
@@ -81,7 +90,8 @@ impl RedactStream {
         }
         let given = found.hold_from;
         found.hidden.retain(|(range, _)| range.end <= given);
-        self.after = needles.write(&self.held[..given], &found.hidden, self.after, out);
+        let writing = Writing { after: self.after, keeps_lines: self.keeps_lines };
+        self.after = needles.write(&self.held[..given], &found.hidden, writing, out);
         if let Some(last) = given.checked_sub(1) {
             self.before = Some(self.held[last]);
         }
@@ -92,7 +102,7 @@ impl RedactStream {
     }
 
     /// Drops what belongs to a secret that has been replaced already.
-    fn skip_open(&mut self, is_end: bool) {
+    fn skip_open(&mut self, is_end: bool, out: &mut Vec<u8>) {
         match self.open {
             None => {}
             Some(Open::Token(goes_on)) => {
@@ -104,17 +114,24 @@ impl RedactStream {
             }
             Some(Open::Armour(left)) => match close(&self.held, left) {
                 Closing::Here(len) | Closing::Never(len) => {
-                    self.held.drain(..len);
+                    self.drop_first(len, out);
                     self.open = None;
                 }
                 Closing::NotYet => {
                     let kept = if is_end { 0 } else { self.held.len().min(CLOSING_HELD) };
                     let dropped = self.held.len() - kept;
-                    self.held.drain(..dropped);
+                    self.drop_first(dropped, out);
                     self.open = Some(Open::Armour(left - dropped));
                 }
             },
         }
+    }
+
+    fn drop_first(&mut self, len: usize, out: &mut Vec<u8>) {
+        if self.keeps_lines {
+            out.extend(self.held[..len].iter().filter(|byte| **byte == b'\n'));
+        }
+        self.held.drain(..len);
     }
 }
 

@@ -175,6 +175,10 @@ impl AccessError {
         match error {
             OpenError::Directory => Self::IsADirectory { path },
             OpenError::Special(kind) => Self::NotAFile { path, kind },
+            OpenError::Authority => Self::Protected {
+                path,
+                because: "what git or anvil obey lies on the way".to_owned(),
+            },
             OpenError::Io(source) => Self::Io { path, source },
         }
     }

@@ -3,9 +3,12 @@
 //! The new content is written beside the old file, without a name where the system has unnamed files,
 //! reaches the disk, gets the old permission bits and only then takes the name. A crash, a kill or a
 //! full disk leaves the old file. Only a crash or a kill between naming the new file and renaming it
-//! over the old one leaves a stray beside it on Linux; elsewhere any crash before that does. Between the last look
-//! at the old content and the renaming some microseconds remain in which another program's change
-//! would be lost; no portable call closes them.
+//! over the old one leaves a stray beside it on Linux; elsewhere any crash before that does.
+//!
+//! New and old file exchange their names in one step, and what was displaced is looked at afterwards: if it is
+//! not what the change was made from, the names are exchanged back, so that no other program's change is lost
+//! however late it came. A crash between the two steps leaves the old content beside the new one. Where the
+//! file system knows no exchange, some microseconds remain between the last look and the renaming.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -13,10 +16,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use super::open::{self, OpenError};
+use super::way::Way;
 use crate::tools::tracker::{Digest, Hasher};
 
 /// The mode of a draft until it has the old file's.
@@ -52,30 +56,35 @@ impl<E: Into<OpenError>> From<E> for ReplaceError {
     }
 }
 
-/// Puts `content` at `real`.
+/// Puts `content` at `path`, which the way's root holds.
 pub(super) fn replace(
-    real: &Path,
+    way: &Way<'_>,
+    path: &Path,
     content: &[u8],
     expect: Expect,
 ) -> Result<Replaced, ReplaceError> {
-    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(OpenError::Directory.into());
     };
     let name = Path::new(name);
     match expect {
-        Expect::Absent => create(parent, name, content),
-        Expect::Content(digest) => overwrite(&open::folder(parent)?, name, content, digest),
+        Expect::Absent => create(way, parent, name, content),
+        Expect::Content(digest) => overwrite(way.reach(parent)?.folder(), name, content, digest),
     }
 }
 
-fn create(parent: &Path, name: &Path, content: &[u8]) -> Result<Replaced, ReplaceError> {
-    let mut made = MadeFolders::default();
-    let folder = made.open_or_make(parent)?;
+fn create(
+    way: &Way<'_>,
+    parent: &Path,
+    name: &Path,
+    content: &[u8],
+) -> Result<Replaced, ReplaceError> {
+    let reached = way.make(parent)?;
     // The mode that any new file gets; the system takes the umask off.
-    let mut draft = Draft::new(&folder, Mode::from_raw_mode(0o666))?;
+    let mut draft = Draft::new(reached.folder(), Mode::from_raw_mode(0o666))?;
     draft.fill(content)?;
     draft.publish_new(name)?;
-    made.keep();
+    reached.keep();
     Ok(Replaced { other_links: 0 })
 }
 
@@ -95,7 +104,7 @@ fn overwrite(
     if hash(open_expected(folder, name)?)? != expected {
         return Err(ReplaceError::Changed);
     }
-    draft.publish_over(name)?;
+    draft.exchange(name, expected)?;
     Ok(Replaced { other_links: metadata.nlink().saturating_sub(1) })
 }
 
@@ -114,48 +123,6 @@ fn hash(mut file: File) -> io::Result<Digest> {
         match file.read(&mut piece)? {
             0 => return Ok(hasher.finish()),
             read => hasher.update(&piece[..read]),
-        }
-    }
-}
-
-/// Folders made on the way to a new file; taken away again unless the file comes to be.
-#[derive(Default)]
-struct MadeFolders(Vec<(OwnedFd, PathBuf)>);
-
-impl MadeFolders {
-    fn open_or_make(&mut self, path: &Path) -> io::Result<OwnedFd> {
-        match open::folder(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                    return Err(error);
-                };
-                let parent = self.open_or_make(parent)?;
-                match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) => {
-                        let folder = open::subfolder(&parent, Path::new(name));
-                        self.0.push((parent, name.into()));
-                        folder
-                    }
-                    Err(Errno::EXIST) => open::subfolder(&parent, Path::new(name)),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            opened => opened,
-        }
-    }
-
-    fn keep(mut self) {
-        self.0.clear();
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for (parent, name) in self.0.iter().rev() {
-            // Fails for a folder that somebody has put something into meanwhile, which then stays.
-            if let Err(error) = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-                tracing::debug!(folder = %name.display(), %error, "a new folder stays");
-            }
         }
     }
 }
@@ -209,6 +176,15 @@ impl<'f> Draft<'f> {
                 linked => Ok(linked?),
             },
             Some(own) => {
+                match self.rename(&own, name, RenameFlags::NOREPLACE) {
+                    Ok(()) => return Ok(()),
+                    Err(Errno::EXIST) => {
+                        self.name = Some(own);
+                        return Err(ReplaceError::Exists);
+                    }
+                    // File systems and systems that do not know it.
+                    Err(_) => {}
+                }
                 // A hard link refuses an existing name, which renaming would replace.
                 let linked =
                     rustix::fs::linkat(self.folder, &own, self.folder, name, AtFlags::empty());
@@ -223,20 +199,53 @@ impl<'f> Draft<'f> {
         }
     }
 
-    /// Takes a name from the file that has it.
-    fn publish_over(mut self, name: &Path) -> Result<(), ReplaceError> {
-        let own = match self.name.clone() {
-            Some(own) => own,
-            None => {
-                let own = fresh_name();
-                self.link(&own)?;
-                self.name = Some(own.clone());
-                own
+    /// Takes a name from the file that has it, if that file has the `expected` content.
+    fn exchange(mut self, name: &Path, expected: Digest) -> Result<(), ReplaceError> {
+        let own = self.named()?;
+        match self.rename(&own, name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(ReplaceError::Changed),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => return self.publish_over(name),
+            Err(error) => return Err(error.into()),
+        }
+        // What was displaced goes with this draft, unless it is somebody's.
+        let displaced = open_expected(self.folder, &own).and_then(|old| Ok(hash(old)?));
+        match displaced {
+            Ok(digest) if digest == expected => Ok(()),
+            _ => {
+                self.rename(&own, name, RenameFlags::EXCHANGE)?;
+                Err(ReplaceError::Changed)
             }
-        };
+        }
+    }
+
+    /// Takes a name from the file that has it, whatever it holds.
+    fn publish_over(mut self, name: &Path) -> Result<(), ReplaceError> {
+        let own = self.named()?;
         rustix::fs::renameat(self.folder, &own, self.folder, name)?;
         self.name = None;
         Ok(())
+    }
+
+    /// The draft's own name, which an unnamed one gets now.
+    fn named(&mut self) -> io::Result<PathBuf> {
+        if let Some(own) = &self.name {
+            return Ok(own.clone());
+        }
+        let own = fresh_name();
+        self.link(&own)?;
+        self.name = Some(own.clone());
+        Ok(own)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    fn rename(&self, from: &Path, to: &Path, how: RenameFlags) -> rustix::io::Result<()> {
+        rustix::fs::renameat_with(self.folder, from, self.folder, to, how)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    fn rename(&self, _from: &Path, _to: &Path, _how: RenameFlags) -> rustix::io::Result<()> {
+        Err(Errno::NOSYS)
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -318,7 +327,7 @@ mod tests {
     fn both_kinds_of_draft_take_a_free_name_and_refuse_a_taken_one() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
-        let folder = open::folder(&real).unwrap();
+        let folder = open::root(&real).unwrap();
         for (draft, name) in
             [(Draft::new(&folder, PRIVATE).unwrap(), "a"), (named_draft(&folder), "b")]
         {
@@ -338,7 +347,7 @@ mod tests {
     fn both_kinds_of_draft_replace_and_leave_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
-        let folder = open::folder(&real).unwrap();
+        let folder = open::root(&real).unwrap();
         for draft in [Draft::new(&folder, PRIVATE).unwrap(), named_draft(&folder)] {
             fs::write(real.join("a"), "old").unwrap();
             let mut draft = draft;
@@ -354,7 +363,7 @@ mod tests {
     #[test]
     fn a_draft_is_private_until_it_has_the_old_mode() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = open::folder(&dir.path().canonicalize().unwrap()).unwrap();
+        let folder = open::root(&dir.path().canonicalize().unwrap()).unwrap();
         let draft = Draft::new(&folder, PRIVATE).unwrap();
         let mode = |draft: &Draft<'_>| draft.file.metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&draft) & 0o077, 0);
@@ -368,7 +377,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         let name = "n".repeat(300);
-        let error = replace(&real.join("a/b").join(name), b"x", Expect::Absent).unwrap_err();
+        let folder = open::root(&real).unwrap();
+        let path = Path::new("a/b").join(name);
+        let error = replace(&Way::new(&folder, &[]), &path, b"x", Expect::Absent).unwrap_err();
         assert!(matches!(error, ReplaceError::Open(OpenError::Io(_))), "{error:?}");
         assert!(names(&real).is_empty());
     }
@@ -376,13 +387,43 @@ mod tests {
     #[test]
     fn a_change_after_the_read_is_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().canonicalize().unwrap().join("a");
+        let real = dir.path().canonicalize().unwrap();
+        let (file, folder) = (real.join("a"), open::root(&real).unwrap());
+        let replace = |expect| replace(&Way::new(&folder, &[]), Path::new("a"), b"ours", expect);
         fs::write(&file, "theirs").unwrap();
         let expect = Expect::Content(Digest::of(b"as read"));
-        assert!(matches!(replace(&file, b"ours", expect), Err(ReplaceError::Changed)));
+        assert!(matches!(replace(expect), Err(ReplaceError::Changed)));
         assert_eq!(fs::read(&file).unwrap(), b"theirs");
         fs::remove_file(&file).unwrap();
-        assert!(matches!(replace(&file, b"ours", expect), Err(ReplaceError::Changed)));
+        assert!(matches!(replace(expect), Err(ReplaceError::Changed)));
         assert!(names(file.parent().unwrap()).is_empty());
+    }
+
+    #[test]
+    fn a_change_in_the_last_moment_is_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let folder = open::root(&real).unwrap();
+        for kind in ["file", "folder", "none"] {
+            let mut draft = Draft::new(&folder, PRIVATE).unwrap();
+            draft.fill(b"ours").unwrap();
+            // After the last look, before the exchange.
+            match kind {
+                "file" => fs::write(real.join("a"), "theirs").unwrap(),
+                "folder" => fs::create_dir(real.join("a")).unwrap(),
+                _ => {}
+            }
+            let error = draft.exchange(Path::new("a"), Digest::of(b"as read")).unwrap_err();
+            assert!(matches!(error, ReplaceError::Changed), "{kind}: {error:?}");
+            match kind {
+                "file" => {
+                    assert_eq!(fs::read(real.join("a")).unwrap(), b"theirs");
+                    fs::remove_file(real.join("a")).unwrap();
+                }
+                "folder" => fs::remove_dir(real.join("a")).unwrap(),
+                _ => {}
+            }
+            assert!(names(&real).is_empty(), "{kind}: something is left");
+        }
     }
 }

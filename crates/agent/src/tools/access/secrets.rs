@@ -72,8 +72,11 @@ fn secrets_in(file: &Path) -> Vec<(String, String)> {
 fn small_text(file: &Path) -> Option<String> {
     use std::io::Read as _;
 
+    let real = file.canonicalize().ok()?;
+    let folder = open::root(real.parent()?).ok()?;
     let mut bytes = Vec::new();
-    open::regular(&file.canonicalize().ok()?).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    let opened = open::regular(&folder, Path::new(real.file_name()?)).ok()?;
+    opened.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     String::from_utf8(bytes).ok()
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::tool::GrantedPath;
 use crate::tools::tracker::Digest;
 
 /// A workspace `W` with a folder `OUT` beside it.
@@ -46,12 +47,16 @@ impl Scratch {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, AccessError> {
         let access = self.access();
-        access.read(&access.for_reading(&self.workspace, path)?, 1000)
+        access.read(&access.for_reading(&self.workspace, path, &Grants::default())?, 1000)
     }
 
     fn write(&self, path: &str) -> Result<Replaced, AccessError> {
         let access = self.access();
-        access.replace(&access.for_writing(&self.workspace, path)?, b"new", Expect::Absent)
+        access.replace(
+            &access.for_writing(&self.workspace, path, &Grants::default())?,
+            b"new",
+            Expect::Absent,
+        )
     }
 }
 
@@ -103,9 +108,9 @@ fn a_folder_swapped_for_a_link_after_the_check_is_not_followed() {
     let scratch = Scratch::new();
     scratch.file("d/secret");
     let access = scratch.access();
-    let read = access.for_reading(&scratch.workspace, "d/secret").unwrap();
-    let write = access.for_writing(&scratch.workspace, "d/secret").unwrap();
-    let new = access.for_writing(&scratch.workspace, "d/new/file").unwrap();
+    let read = access.for_reading(&scratch.workspace, "d/secret", &Grants::default()).unwrap();
+    let write = access.for_writing(&scratch.workspace, "d/secret", &Grants::default()).unwrap();
+    let new = access.for_writing(&scratch.workspace, "d/new/file", &Grants::default()).unwrap();
     fs::rename(scratch.workspace.join("d"), scratch.workspace.join("e")).unwrap();
     scratch.link("d", "../OUT");
     access.read(&read, 1000).unwrap_err();
@@ -168,7 +173,7 @@ fn another_name_of_the_workspace_is_the_workspace() {
     assert_eq!(scratch.read(through_alias.to_str().unwrap()).unwrap(), b"x");
     let access = FileAccess::new(AccessRules::workspace(&alias)).unwrap();
     assert_eq!(access.workspace(), scratch.workspace);
-    let path = access.for_writing(&alias, "new").unwrap();
+    let path = access.for_writing(&alias, "new", &Grants::default()).unwrap();
     assert_eq!(path.real(), scratch.workspace.join("new"));
 }
 
@@ -217,7 +222,7 @@ fn the_pointer_file_of_a_worktree_and_what_it_points_to_are_protected() {
     fs::write(scratch.workspace.join(".git"), "gitdir: gd\n").unwrap();
     scratch.file("gd/HEAD").file("gd/objects/x").file("gd/refs/x");
     refused(scratch.write(".git"));
-    assert!(refused(scratch.write("gd/hooks/pre-commit")).contains("git directory"));
+    assert!(refused(scratch.write("gd/hooks/pre-commit")).contains("git's"));
     scratch.file("wt/HEAD").file("wt/commondir");
     refused(scratch.write("wt/config.worktree"));
     scratch.write("x/HEAD").unwrap();
@@ -237,7 +242,7 @@ fn anvils_own_folders_are_protected_inside_a_writable_root() {
     let mut rules = scratch.rules();
     rules.protected = vec![scratch.workspace.join(".config/anvil")];
     let access = FileAccess::new(rules).unwrap();
-    let write = |path| access.for_writing(&scratch.workspace, path);
+    let write = |path| access.for_writing(&scratch.workspace, path, &Grants::default());
     refused(write(".config/anvil/config.toml"));
     refused(write(".Config/Anvil/config.toml"));
     write(".config/anvil-notes.md").unwrap();
@@ -251,9 +256,9 @@ fn masked_files_are_refused_by_name_through_links_and_for_writing() {
     rules.masked = vec!["secrets/**".to_owned()];
     let access = FileAccess::new(rules).unwrap();
     for path in ["secrets/k", "a", "SECRETS/k", "secrets/missing"] {
-        refused(access.for_reading(&scratch.workspace, path));
+        refused(access.for_reading(&scratch.workspace, path, &Grants::default()));
     }
-    refused(access.for_writing(&scratch.workspace, "secrets/new"));
+    refused(access.for_writing(&scratch.workspace, "secrets/new", &Grants::default()));
 }
 
 #[test]
@@ -270,8 +275,11 @@ fn a_readable_root_is_not_writable() {
     let mut rules = scratch.rules();
     rules.readable = vec![scratch.base.join("OUT"), scratch.base.join("does-not-exist")];
     let access = FileAccess::new(rules).unwrap();
-    access.for_reading(&scratch.workspace, "../OUT/secret").unwrap();
-    assert!(refused(access.for_writing(&scratch.workspace, "../OUT/new")).contains("not changed"));
+    access.for_reading(&scratch.workspace, "../OUT/secret", &Grants::default()).unwrap();
+    assert!(
+        refused(access.for_writing(&scratch.workspace, "../OUT/new", &Grants::default()))
+            .contains("not changed")
+    );
 }
 
 #[test]
@@ -280,9 +288,9 @@ fn a_writable_root_beside_the_workspace_is_as_protected_as_the_workspace() {
     let mut rules = scratch.rules();
     rules.writable = vec![scratch.base.join("OUT")];
     let access = FileAccess::new(rules).unwrap();
-    access.for_writing(&scratch.workspace, "../OUT/new").unwrap();
-    refused(access.for_writing(&scratch.workspace, "../OUT/.git/config"));
-    refused(access.for_reading(&scratch.workspace, "../OUT/.env"));
+    access.for_writing(&scratch.workspace, "../OUT/new", &Grants::default()).unwrap();
+    refused(access.for_writing(&scratch.workspace, "../OUT/.git/config", &Grants::default()));
+    refused(access.for_reading(&scratch.workspace, "../OUT/.env", &Grants::default()));
 }
 
 #[test]
@@ -312,9 +320,9 @@ fn a_workspace_that_was_deleted_and_made_again_is_usable() {
     let scratch = Scratch::new();
     let access = scratch.access();
     fs::remove_dir(&scratch.workspace).unwrap();
-    failed(access.for_reading(&scratch.workspace, "x"));
+    failed(access.for_reading(&scratch.workspace, "x", &Grants::default()));
     scratch.file("x");
-    access.for_reading(&scratch.workspace, "x").unwrap();
+    access.for_reading(&scratch.workspace, "x", &Grants::default()).unwrap();
 }
 
 #[test]
@@ -322,8 +330,75 @@ fn a_folder_to_search_must_be_one_and_lie_inside() {
     let scratch = Scratch::new();
     scratch.file("d/x");
     let access = scratch.access();
-    let directory = |path| access.directory(&scratch.workspace, path);
+    let directory = |path| access.directory(&scratch.workspace, path, &Grants::default());
     assert_eq!(directory("d").unwrap().real(), scratch.workspace.join("d"));
     failed(directory("d/x"));
     refused(directory("../OUT"));
+}
+
+/// What a person opened, below the folder beside the workspace.
+fn opened(scratch: &Scratch, paths: &[(&str, bool)]) -> Grants {
+    let granted = |&(path, write): &(&str, bool)| GrantedPath {
+        path: scratch.base.join("OUT").join(path),
+        write,
+    };
+    Grants { paths: paths.iter().map(granted).collect(), ..Grants::default() }
+}
+
+#[test]
+fn a_granted_path_is_open_for_what_it_was_granted_for_and_nothing_beside_it_is() {
+    let scratch = Scratch::new();
+    fs::write(scratch.base.join("OUT/other"), "x").unwrap();
+    let access = scratch.access();
+    let read = |path: &str, grants: &Grants| {
+        access.read(&access.for_reading(&scratch.workspace, path, grants)?, 100)
+    };
+    let write = |path: &str, grants: &Grants| {
+        let path = access.for_writing(&scratch.workspace, path, grants)?;
+        access.replace(&path, b"new", Expect::Absent)
+    };
+    let grants = opened(&scratch, &[("secret", false), ("sub/new", true)]);
+    assert_eq!(read("../OUT/secret", &grants).unwrap(), b"secret");
+    let absolute = scratch.base.join("OUT/secret").display().to_string();
+    assert_eq!(read(&absolute, &grants).unwrap(), b"secret");
+    for path in ["../OUT/other", "../OUT", "../OUT/secret2", "/etc/passwd"] {
+        refused(read(path, &grants));
+    }
+    refused(write("../OUT/secret", &grants));
+    refused(write("../OUT/sub/new2", &grants));
+    write("../OUT/sub/new", &grants).unwrap();
+    assert_eq!(fs::read(scratch.base.join("OUT/sub/new")).unwrap(), b"new");
+    refused(read("../OUT/secret", &Grants::default()));
+}
+
+#[test]
+fn a_grant_takes_no_mask_and_no_protection_away_and_does_not_follow_links() {
+    let scratch = Scratch::new();
+    let out = scratch.base.join("OUT");
+    fs::create_dir_all(out.join(".git/hooks")).unwrap();
+    fs::write(out.join(".env"), "x").unwrap();
+    symlink("secret", out.join("link")).unwrap();
+    let access = scratch.access();
+    let all: Vec<(&str, bool)> =
+        [".env", "link", ".git/hooks/x", ".anvil/config.toml"].map(|path| (path, true)).into();
+    let grants = opened(&scratch, &all);
+    let cwd = &scratch.workspace;
+    refused(access.for_reading(cwd, "../OUT/.env", &grants));
+    refused(access.for_reading(cwd, "../OUT/link", &grants));
+    refused(access.for_writing(cwd, "../OUT/link", &grants));
+    refused(access.for_writing(cwd, "../OUT/.git/hooks/x", &grants));
+    refused(access.for_writing(cwd, "../OUT/.anvil/config.toml", &grants));
+}
+
+#[test]
+fn a_folder_that_was_granted_can_be_searched_and_not_written_into() {
+    let scratch = Scratch::new();
+    let access = scratch.access();
+    let grants = Grants {
+        paths: vec![GrantedPath { path: scratch.base.join("OUT"), write: true }],
+        ..Grants::default()
+    };
+    access.directory(&scratch.workspace, "../OUT", &grants).unwrap();
+    access.for_reading(&scratch.workspace, "../OUT/secret", &grants).unwrap();
+    refused(access.for_writing(&scratch.workspace, "../OUT/secret", &grants));
 }

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::FileType;
 use std::num::NonZero;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,10 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use super::names::is_git;
-use super::{FileAccess, Intent, Masks, ReadPath, below, open};
+use super::root::Root;
+use super::spell::join;
+use super::{Asked, FileAccess, Intent, Masks, ReadPath, below, open};
+use crate::tool::Grants;
 
 /// More threads than this wait for each other more than for the disk.
 const MAX_THREADS: usize = 8;
@@ -43,12 +47,20 @@ pub(crate) struct LeftOut {
 
 /// A file that a walk came by.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct Walked<'w> {
     entry: DirEntry,
     kind: FileType,
+    within: Within<'w>,
 }
 
-impl Walked {
+/// The root that a walk goes through.
+#[derive(Debug, Clone, Copy)]
+struct Within<'w> {
+    real: &'w Path,
+    folder: &'w OwnedFd,
+}
+
+impl Walked<'_> {
     /// Its path, without symlinks except perhaps itself.
     pub(crate) fn real(&self) -> &Path {
         self.entry.path()
@@ -72,22 +84,26 @@ impl Walked {
 
     /// Opens it. Refuses what is not a regular file any more.
     pub(crate) fn open(&self) -> std::io::Result<std::fs::File> {
-        open::walked(self.entry.path())
+        open::walked(self.within.folder, rest(self.entry.path(), self.within.real))
     }
 }
 
 impl FileAccess {
     /// Calls a visitor for every file and symlink on the route, in no order. `visitor` is asked for one
     /// visitor per thread. Ends early when cancelled.
-    pub(crate) fn walk<V: FnMut(&Walked) + Send>(
+    pub(crate) fn walk<V: FnMut(&Walked<'_>) + Send>(
         &self,
         route: Route<'_>,
         cancel: &CancellationToken,
         visitor: impl Fn() -> V + Sync,
     ) -> LeftOut {
         let start = route.start.real();
+        let Ok(folder) = route.start.root.folder() else {
+            return LeftOut { unreadable: 1, ..LeftOut::default() };
+        };
+        let within = Within { real: route.start.root.real(), folder: &folder };
         let root = self.root_of(start).unwrap_or(start);
-        let target = super::join(start, route.below);
+        let target = join(start, route.below);
         // From the root on, so that the ignore files above the start count.
         let in_git = is_in_git(root);
         let mask_roots = self.roots_around_and_in(start);
@@ -98,6 +114,7 @@ impl FileAccess {
             masks: &self.masks,
             mask_roots: &mask_roots,
             in_git,
+            within,
         };
         let (left_out, reached) = walk.run(cancel, &visitor);
         if reached || cancel.is_cancelled() {
@@ -109,18 +126,24 @@ impl FileAccess {
     }
 
     /// Whether a symlink that a walk came by leads to a file that may be read.
-    pub(crate) fn leads_to_readable_file(&self, link: &Walked) -> bool {
+    pub(crate) fn leads_to_readable_file(&self, link: &Walked<'_>) -> bool {
+        let grants = Grants::default();
+        let asked = Asked { named: "", intent: Intent::Read, grants: &grants };
         link.real().canonicalize().is_ok_and(|real| {
-            self.admit(&real, "", Intent::Read).is_ok()
-                && !self.has_git_part(&real)
-                && real.is_file()
+            self.admit(&real, asked).is_ok() && !self.has_git_part(&real) && real.is_file()
         })
     }
 
     /// The roots whose masks a walk from `start` on can meet, wherever the walk itself begins.
     fn roots_around_and_in(&self, start: &Path) -> Vec<PathBuf> {
-        let roots = self.roots.iter().map(|root| &root.real);
-        roots.filter(|root| is_on_the_way(root, start)).cloned().collect()
+        let roots = self.roots.iter().map(Root::real);
+        let mut on_the_way: Vec<PathBuf> =
+            roots.filter(|root| is_on_the_way(root, start)).map(Path::to_owned).collect();
+        if on_the_way.is_empty() {
+            // Opened for one call; its path is judged from the top on.
+            on_the_way.push(PathBuf::from("/"));
+        }
+        on_the_way
     }
 
     /// Whether searches stay out of it because it is git's own.
@@ -140,16 +163,18 @@ struct Walk<'a> {
     /// Whether the root lies in a git repository. If so, ignore files count as they do for git, from
     /// the repository's top on; if not, those from the root on, and none of a folder above it.
     in_git: bool,
+    within: Within<'a>,
 }
 
 impl Walk<'_> {
-    fn run<V: FnMut(&Walked) + Send>(
+    fn run<V: FnMut(&Walked<'_>) + Send>(
         &self,
         cancel: &CancellationToken,
         visitor: &(impl Fn() -> V + Sync),
     ) -> (LeftOut, bool) {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let filter = Arc::new(Filter::new(self));
+        let within = self.within;
         let unreadable = AtomicUsize::new(0);
         let mut builder = WalkBuilder::new(self.root);
         builder
@@ -174,7 +199,7 @@ impl Walk<'_> {
                         if let Some(kind) = entry.file_type()
                             && (kind.is_file() || kind.is_symlink())
                         {
-                            visit(&Walked { entry, kind });
+                            visit(&Walked { entry, kind, within });
                         }
                     }
                 }

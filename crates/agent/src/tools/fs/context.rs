@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::text::{numbered, show_line};
+use crate::secrets::redact::Redactor;
 
 /// Lines shown before and after a change.
 const RADIUS: usize = 4;
@@ -14,7 +15,7 @@ const MAX_LINES: usize = 60;
 const MAX_LINE_CHARS: usize = 300;
 
 /// Shows the lines of `content` around `spans`, which are in order.
-pub(super) fn around(content: &[u8], spans: &[Range<usize>]) -> String {
+pub(super) fn around(content: &[u8], spans: &[Range<usize>], redactor: &Redactor) -> String {
     let starts = line_starts(content);
     let line_of = |offset: usize| starts.partition_point(|&start| start <= offset).max(1) - 1;
     let mut out = String::new();
@@ -35,7 +36,8 @@ pub(super) fn around(content: &[u8], spans: &[Range<usize>]) -> String {
             let end = starts.get(index + 1).map_or(content.len(), |&start| start - 1);
             let line = &content[starts[index]..end.max(starts[index])];
             let line = line.strip_suffix(b"\n").unwrap_or(line);
-            let shown = show_line(line, line.len() as u64, MAX_LINE_CHARS);
+            let line = redactor.redact_bytes(line);
+            let shown = show_line(&line, line.len() as u64, MAX_LINE_CHARS);
             numbered(&mut out, index as u64 + 1, &shown);
             room -= 1;
         }
@@ -55,7 +57,7 @@ mod tests {
     use super::*;
 
     fn around_one(content: &[u8], span: Range<usize>) -> String {
-        around(content, std::slice::from_ref(&span))
+        around(content, std::slice::from_ref(&span), &Redactor::default())
     }
 
     #[test]
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn distant_changes_are_shown_apart_and_near_ones_together() {
         let content = "x\n".repeat(40);
-        let shown = around(content.as_bytes(), &[0..1, 2..3, 60..61]);
+        let shown = around(content.as_bytes(), &[0..1, 2..3, 60..61], &Redactor::default());
         assert_eq!(shown.matches("...").count(), 1);
         assert_eq!(shown.matches("     2\tx\n").count(), 1);
     }

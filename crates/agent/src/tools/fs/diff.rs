@@ -1,5 +1,6 @@
 //! A unified diff for a person: short for what was done, whole for what is to be approved.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use crate::sanitize;
+use crate::secrets::Redactor;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -24,7 +26,7 @@ const MAX_LINE_CHARS: usize = 300;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Compares two contents of the file called `name`, and is cut where it grows long.
-pub(super) fn unified(name: &str, before: &[u8], after: &[u8]) -> String {
+pub(super) fn unified(name: &str, before: &[u8], after: &[u8], redactor: &Redactor) -> String {
     let mut out = header(name, before);
     let part = Differing::between(before, after);
     let (old, new) = part.of(before, after);
@@ -33,7 +35,7 @@ pub(super) fn unified(name: &str, before: &[u8], after: &[u8]) -> String {
         push(&mut out, format_args!("[{minus} lines become {plus}; too much to show]\n"));
         return out;
     }
-    hunks(&mut out, old, new, part.first_line, Length::Short);
+    hunks(&mut out, old, new, part.first_line, Length::Short(redactor));
     out
 }
 
@@ -62,15 +64,15 @@ fn text(part: &[u8], crlf: bool) -> String {
 }
 
 /// How much of a diff is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Length {
-    /// Enough to see what was done.
-    Short,
+#[derive(Debug, Clone, Copy)]
+enum Length<'r> {
+    /// Enough to see what was done, without secrets, which are not recognised any more once they are cut.
+    Short(&'r Redactor),
     /// All of it.
     Whole,
 }
 
-fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Length) {
+fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Length<'_>) {
     // Where lines end in CR LF throughout, showing every CR would say nothing.
     let crlf = [old, new].iter().all(|part| every_line_ends_in_crlf(part));
     let (old, new) = (text(old, crlf), text(new, crlf));
@@ -83,7 +85,7 @@ fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Le
         push(out, format_args!("@@ -{minus} +{plus} @@\n"));
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             line(out, change.tag(), change.value(), length);
-            if length == Length::Short && out.len() > MAX_BYTES {
+            if matches!(length, Length::Short(_)) && out.len() > MAX_BYTES {
                 out.push_str("[diff cut here]\n");
                 return;
             }
@@ -91,16 +93,20 @@ fn hunks(out: &mut String, old: &[u8], new: &[u8], first_line: usize, length: Le
     }
 }
 
-fn line(out: &mut String, tag: ChangeTag, line: &str, length: Length) {
+fn line(out: &mut String, tag: ChangeTag, line: &str, length: Length<'_>) {
     let sign = match tag {
         ChangeTag::Delete => '-',
         ChangeTag::Insert => '+',
         ChangeTag::Equal => ' ',
     };
     let all = line.strip_suffix('\n').unwrap_or(line);
+    let all = match length {
+        Length::Short(redactor) => redactor.redact(all),
+        Length::Whole => Cow::Borrowed(all),
+    };
     let shown = match length {
-        Length::Short => crate::truncate::head(all, MAX_LINE_CHARS),
-        Length::Whole => all,
+        Length::Short(_) => crate::truncate::head(&all, MAX_LINE_CHARS),
+        Length::Whole => &all,
     };
     let cut = if shown.len() < all.len() { " [cut]" } else { "" };
     push(out, format_args!("{sign}{shown}{cut}\n"));
@@ -179,6 +185,21 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn unified(name: &str, before: &[u8], after: &[u8]) -> String {
+        super::unified(name, before, after, &Redactor::default())
+    }
+
+    #[test]
+    fn a_secret_where_a_line_is_cut_leaves_no_half() {
+        let secret = "sk-test-0123456789abcdef0123";
+        for before in MAX_LINE_CHARS - 40..MAX_LINE_CHARS {
+            let line = "x ".repeat(before / 2) + secret + &" y".repeat(MAX_LINE_CHARS);
+            let diff = unified("a", b"", line.as_bytes());
+            assert!(diff.contains("[cut]"), "{diff}");
+            assert!(!diff.contains("sk-t"), "{diff}");
+        }
+    }
 
     fn numbers(range: Range<usize>) -> String {
         range.map(|n| format!("{n}\n")).collect()

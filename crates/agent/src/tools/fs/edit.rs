@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
 use super::{Files, check_cancel, context, diff, hints, links_note, only, preview_of};
+use crate::secrets::Redactor;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
@@ -68,9 +69,9 @@ impl TypedTool for EditFile {
     }
 
     async fn preview(&self, args: EditFileArgs, ctx: &ToolContext) -> Option<String> {
-        let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
-        off_runtime(&ctx.cancel, move || {
-            let plan = plan(&files, &cwd, &args).map(|plan| (plan.before, plan.spliced.content));
+        let (files, ctx) = (self.0.clone(), ctx.clone());
+        off_runtime(&ctx.cancel.clone(), move || {
+            let plan = plan(&files, &ctx, &args).map(|plan| (plan.before, plan.spliced.content));
             let asked =
                 || (args.old_string.clone().into_bytes(), args.new_string.clone().into_bytes());
             Ok(preview_of(&args.file_path, plan, asked))
@@ -82,29 +83,35 @@ impl TypedTool for EditFile {
 
     async fn run(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let files = self.0.clone();
-        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
+        let ctx = ctx.clone();
         finish_off_runtime(move || {
-            let plan = plan(&files, &cwd, &args)?;
-            check_cancel(&cancel)?;
-            carry_out(&files, &args.file_path, &plan)
+            let plan = plan(&files, &ctx, &args)?;
+            check_cancel(&ctx.cancel)?;
+            carry_out(&files, &args.file_path, &plan, &ctx.redactor)
         })
         .await
     }
 }
 
-fn plan(files: &Files, cwd: &std::path::Path, args: &EditFileArgs) -> Result<Planned, ToolError> {
+fn plan(files: &Files, ctx: &ToolContext, args: &EditFileArgs) -> Result<Planned, ToolError> {
     let named = &args.file_path;
-    let path = files.access.for_writing(cwd, named)?;
+    let path = files.access.for_writing(&ctx.cwd, named, &ctx.grants)?;
     let before = files.read_for_change(path.as_read(), named)?;
     let digest = Digest::of(&before);
     files.tracker.check_fresh(path.real(), digest)?;
     let places = if args.replace_all == Some(true) { Places::All } else { Places::One };
+    super::demand_no_marker(&args.new_string, &before)?;
     let spliced = splice(&before, &args.old_string, &args.new_string, places)
         .map_err(|reason| explain(reason, &before, args))?;
     Ok(Planned { path, before, digest, spliced })
 }
 
-fn carry_out(files: &Files, named: &str, plan: &Planned) -> Result<ToolOutput, ToolError> {
+fn carry_out(
+    files: &Files,
+    named: &str,
+    plan: &Planned,
+    redactor: &Redactor,
+) -> Result<ToolOutput, ToolError> {
     let Spliced { content, count, places } = &plan.spliced;
     let done = files.access.replace(&plan.path, content, Expect::Content(plan.digest))?;
     files.tracker.record_read(plan.path.real(), Digest::of(content));
@@ -112,10 +119,10 @@ fn carry_out(files: &Files, named: &str, plan: &Planned) -> Result<ToolOutput, T
     Ok(ToolOutput {
         text: format!(
             "Replaced {count} {occurrences} in `{named}`:\n{}{}",
-            context::around(content, places),
+            context::around(content, places, redactor),
             links_note(named, done.other_links)
         ),
-        display: Some(diff::unified(named, &plan.before, content)),
+        display: Some(diff::unified(named, &plan.before, content, redactor)),
         ..ToolOutput::default()
     })
 }

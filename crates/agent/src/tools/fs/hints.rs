@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::text::{BOM, with_lf};
+use crate::secrets::redact::is_marked;
 
 /// Larger files are not searched for near matches.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -21,9 +22,26 @@ pub(super) fn explain(content: &[u8], old: &str) -> String {
     }
     let body = with_lf(&body);
     let old = with_lf(old);
-    let guesses: [fn(&str, &str) -> Option<String>; 7] =
-        [line_numbers, final_newline, escapes, look_alikes, unicode_form, whitespace, first_line];
+    let guesses: [fn(&str, &str) -> Option<String>; 8] = [
+        marker,
+        line_numbers,
+        final_newline,
+        escapes,
+        look_alikes,
+        unicode_form,
+        whitespace,
+        first_line,
+    ];
     guesses.iter().find_map(|guess| guess(&body, &old)).unwrap_or_default()
+}
+
+/// What stands for a secret in all that is shown of a file.
+fn marker(_body: &str, old: &str) -> Option<String> {
+    is_marked(old).then(|| {
+        "old_string holds a marker that stands for a secret; the file has the secret itself. Choose text \
+         around it."
+            .to_owned()
+    })
 }
 
 /// The numbers that read_file prints before each line.

@@ -1,6 +1,7 @@
 //! read_file: numbered lines of a text file, however large it is.
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::text::{PROBE_BYTES, not_text};
 use super::window::{Fed, Shown, Total, Window};
 use super::{Files, MAX_EDITED_BYTES, only};
+use crate::secrets::{RedactStream, Redactor};
 use crate::tool::{
     Effects, OnCancel, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool,
 };
@@ -82,11 +84,11 @@ impl TypedTool for ReadFile {
         // Offset 0 can only mean the start.
         let first = args.offset.unwrap_or(1).max(1);
         let files = self.0.clone();
-        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
-        off_runtime(&ctx.cancel, move || {
-            let path = files.access.for_reading(&cwd, &args.file_path)?;
-            let window = Window::new(first, limit);
-            let (shown, digest) = scan(&files, &path, &args.file_path, window, &cancel)?;
+        let ctx = ctx.clone();
+        off_runtime(&ctx.cancel.clone(), move || {
+            let path = files.access.for_reading(&ctx.cwd, &args.file_path, &ctx.grants)?;
+            let window = Redacted::new(Window::new(first, limit), &ctx.redactor);
+            let (shown, digest) = scan(&files, &path, &args.file_path, window, &ctx.cancel)?;
             if let Some(digest) = digest {
                 files.tracker.record_read(path.real(), digest);
             }
@@ -102,7 +104,7 @@ fn scan(
     files: &Files,
     path: &ReadPath,
     named: &str,
-    mut window: Window,
+    mut window: Redacted,
     cancel: &CancellationToken,
 ) -> Result<(Shown, Option<Digest>), ToolError> {
     let failed = |error| ToolError::Failed(format!("`{named}`: {error}"));
@@ -138,6 +140,36 @@ fn scan(
         if !is_editable && window.is_closed() {
             return Ok((window.finish(Fed::UntilClosed), None));
         }
+    }
+}
+
+/// A window on a file without its secrets, which are taken out before long lines are cut. What spans
+/// several lines still takes as many.
+struct Redacted {
+    window: Window,
+    stream: RedactStream,
+    clean: Vec<u8>,
+}
+
+impl Redacted {
+    fn new(window: Window, redactor: &Arc<Redactor>) -> Self {
+        Self { window, stream: redactor.stream().keeping_lines(), clean: Vec::new() }
+    }
+
+    fn feed(&mut self, piece: &[u8]) {
+        self.stream.push(piece, &mut self.clean);
+        self.window.feed(&self.clean);
+        self.clean.clear();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.window.is_closed()
+    }
+
+    fn finish(mut self, fed: Fed) -> Shown {
+        self.stream.finish(&mut self.clean);
+        self.window.feed(&self.clean);
+        self.window.finish(fed)
     }
 }
 

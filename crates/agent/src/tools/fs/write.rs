@@ -1,12 +1,11 @@
 //! write_file: makes a file, or replaces the whole of one that the model has read.
 
-use std::path::Path;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Files, check_cancel, diff, links_note, only, preview_of};
+use crate::secrets::Redactor;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
@@ -64,11 +63,11 @@ impl TypedTool for WriteFile {
     }
 
     async fn preview(&self, args: WriteFileArgs, ctx: &ToolContext) -> Option<String> {
-        let (files, cwd) = (self.0.clone(), ctx.cwd.clone());
-        off_runtime(&ctx.cancel, move || {
+        let (files, ctx) = (self.0.clone(), ctx.clone());
+        off_runtime(&ctx.cancel.clone(), move || {
             let content = || args.content.clone().into_bytes();
-            let plan = plan(&files, &cwd, &args.file_path)
-                .map(|plan| (plan.before.unwrap_or_default(), content()));
+            let plan =
+                plan(&files, &ctx, &args).map(|plan| (plan.before.unwrap_or_default(), content()));
             Ok(preview_of(&args.file_path, plan, || (Vec::new(), content())))
         })
         .await
@@ -78,24 +77,26 @@ impl TypedTool for WriteFile {
 
     async fn run(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let files = self.0.clone();
-        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
+        let ctx = ctx.clone();
         finish_off_runtime(move || {
-            let plan = plan(&files, &cwd, &args.file_path)?;
-            check_cancel(&cancel)?;
-            carry_out(&files, &args, plan)
+            let plan = plan(&files, &ctx, &args)?;
+            check_cancel(&ctx.cancel)?;
+            carry_out(&files, &args, plan, &ctx.redactor)
         })
         .await
     }
 }
 
-fn plan(files: &Files, cwd: &Path, named: &str) -> Result<Planned, ToolError> {
-    let path = files.access.for_writing(cwd, named)?;
+fn plan(files: &Files, ctx: &ToolContext, args: &WriteFileArgs) -> Result<Planned, ToolError> {
+    let named = &args.file_path;
+    let path = files.access.for_writing(&ctx.cwd, named, &ctx.grants)?;
     if !files.access.is_there(path.as_read())? {
         return Ok(Planned { path, before: None, expect: Expect::Absent });
     }
     let before = files.read_for_change(path.as_read(), named)?;
     let digest = Digest::of(&before);
     files.tracker.check_fresh(path.real(), digest)?;
+    super::demand_no_marker(&args.content, &before)?;
     Ok(Planned { path, before: Some(before), expect: Expect::Content(digest) })
 }
 
@@ -103,6 +104,7 @@ fn carry_out(
     files: &Files,
     WriteFileArgs { file_path: named, content }: &WriteFileArgs,
     Planned { path, before, expect }: Planned,
+    redactor: &Redactor,
 ) -> Result<ToolOutput, ToolError> {
     let content = content.as_bytes();
     let done = files.access.replace(&path, content, expect)?;
@@ -115,7 +117,7 @@ fn carry_out(
             content.len(),
             links_note(named, done.other_links)
         ),
-        display: Some(diff::unified(named, &before.unwrap_or_default(), content)),
+        display: Some(diff::unified(named, &before.unwrap_or_default(), content, redactor)),
         ..ToolOutput::default()
     })
 }

@@ -9,12 +9,11 @@ use async_trait::async_trait;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use super::{LEFT_OUT, MAX_RESULTS, notes, push_results, shown};
 use crate::tool::{
-    Effects, OnCancel, PathSet, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput,
-    TypedTool,
+    Effects, Grants, OnCancel, PathSet, ReplaySafety, SubjectKind, ToolContext, ToolError,
+    ToolOutput, TypedTool,
 };
 use crate::tools::access::{FileAccess, LeftOut, ReadPath, Route, Walked};
 use crate::tools::off_runtime::off_runtime;
@@ -68,8 +67,8 @@ impl TypedTool for Glob {
 
     async fn run(&self, args: GlobArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let access = Arc::clone(&self.0);
-        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
-        off_runtime(&ctx.cancel, move || glob(&access, &cwd, &args, &cancel)).await
+        let ctx = ctx.clone();
+        off_runtime(&ctx.cancel.clone(), move || glob(&access, &args, &ctx)).await
     }
 }
 
@@ -78,22 +77,17 @@ pub(super) fn searched(path: Option<&str>) -> PathSet {
     path.map_or(PathSet::Workspace, |path| PathSet::Paths(vec![PathBuf::from(path)]))
 }
 
-fn glob(
-    access: &FileAccess,
-    cwd: &Path,
-    args: &GlobArgs,
-    cancel: &CancellationToken,
-) -> Result<ToolOutput, ToolError> {
+fn glob(access: &FileAccess, args: &GlobArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let named = args.path.as_deref().unwrap_or(".");
-    let start = access.directory(cwd, named)?;
-    let Split { start, below, pattern } = split(access, start, &args.pattern)?;
+    let start = access.directory(&ctx.cwd, named, &ctx.grants)?;
+    let Split { start, below, pattern } = split(access, start, &args.pattern, &ctx.grants)?;
     demand_outside_git(access, &start)?;
     let search = Search::new(&pattern)?;
     let route = Route { start: &start, below: &below };
-    let left_out = access.walk(route, cancel, || {
+    let left_out = access.walk(route, &ctx.cancel, || {
         let mut batch = Batch { found: Found::default(), search: &search };
         let (start, search) = (start.real(), &search);
-        move |file: &Walked| {
+        move |file: &Walked<'_>| {
             let relative = file.relative_to(start);
             if search.pattern.is_match(relative) && !is_dead_link(access, file) {
                 batch.found.add(file);
@@ -103,10 +97,10 @@ fn glob(
         }
     });
     let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(report(found, left_out, cwd, args).into())
+    Ok(report(found, left_out, &ctx.cwd, args).into())
 }
 
-fn is_dead_link(access: &FileAccess, file: &Walked) -> bool {
+fn is_dead_link(access: &FileAccess, file: &Walked<'_>) -> bool {
     file.is_link() && !access.leads_to_readable_file(file)
 }
 
@@ -131,7 +125,12 @@ struct Split {
 
 /// Takes an absolute pattern, or one with leading `..`, to the folder it speaks of, where the usual
 /// rules decide whether it may be searched.
-fn split(access: &FileAccess, start: ReadPath, pattern: &str) -> Result<Split, ToolError> {
+fn split(
+    access: &FileAccess,
+    start: ReadPath,
+    pattern: &str,
+    grants: &Grants,
+) -> Result<Split, ToolError> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     if pattern.is_empty() {
         return Err(ToolError::InvalidArgs("pattern is empty; **/* matches every file".to_owned()));
@@ -146,7 +145,7 @@ fn split(access: &FileAccess, start: ReadPath, pattern: &str) -> Result<Split, T
         ));
     }
     if literal.starts_with('/') || climbs(literal) {
-        let start = access.directory(start.real(), literal)?;
+        let start = access.directory(start.real(), literal, grants)?;
         return Ok(Split { start, below: PathBuf::new(), pattern: rest.to_owned() });
     }
     Ok(Split { start, below: PathBuf::from(literal), pattern: pattern.to_owned() })

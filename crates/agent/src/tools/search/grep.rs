@@ -98,28 +98,22 @@ impl TypedTool for Grep {
 
     async fn run(&self, args: GrepArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let access = Arc::clone(&self.0);
-        let (cwd, cancel) = (ctx.cwd.clone(), ctx.cancel.clone());
-        off_runtime(&ctx.cancel, move || grep(&access, &cwd, &args, &cancel)).await
+        let ctx = ctx.clone();
+        off_runtime(&ctx.cancel.clone(), move || grep(&access, &args, &ctx)).await
     }
 }
 
-fn grep(
-    access: &FileAccess,
-    cwd: &Path,
-    args: &GrepArgs,
-    cancel: &CancellationToken,
-) -> Result<ToolOutput, ToolError> {
+fn grep(access: &FileAccess, args: &GrepArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let search = Search {
         matcher: matcher(args)?,
         filter: args.glob.as_deref().map(NameFilter::new).transpose()?,
         mode: args.mode.unwrap_or_default(),
-        cwd,
-        cancel,
+        ctx,
         found: Mutex::new(FirstLines::new(MAX_RESULTS)),
         failed: AtomicUsize::new(0),
     };
     let named = args.path.as_deref().unwrap_or(".");
-    let path = access.for_reading(cwd, named)?;
+    let path = access.for_reading(&ctx.cwd, named, &ctx.grants)?;
     demand_outside_git(access, &path)?;
     let mut left_out = search.run(access, &path)?;
     left_out.unreadable += search.failed.load(Ordering::Relaxed);
@@ -179,8 +173,7 @@ struct Search<'a> {
     matcher: RegexMatcher,
     filter: Option<NameFilter>,
     mode: GrepMode,
-    cwd: &'a Path,
-    cancel: &'a CancellationToken,
+    ctx: &'a ToolContext,
     found: Mutex<FirstLines>,
     failed: AtomicUsize,
 }
@@ -194,15 +187,15 @@ impl Search<'_> {
             return Ok(LeftOut::default());
         }
         let route = Route { start: path, below: Path::new("") };
-        Ok(access.walk(route, self.cancel, || {
+        Ok(access.walk(route, &self.ctx.cancel, || {
             let mut searcher = searcher(self.mode);
-            move |file: &Walked| self.visit(&mut searcher, path.real(), file)
+            move |file: &Walked<'_>| self.visit(&mut searcher, path.real(), file)
         }))
     }
 
-    fn visit(&self, searcher: &mut Searcher, start: &Path, file: &Walked) {
+    fn visit(&self, searcher: &mut Searcher, start: &Path, file: &Walked<'_>) {
         let is_wanted = |filter: &NameFilter| {
-            filter.admits(file.relative_to(start), file.relative_to(self.cwd))
+            filter.admits(file.relative_to(start), file.relative_to(&self.ctx.cwd))
         };
         if file.is_link() || !self.filter.as_ref().is_none_or(is_wanted) {
             return;
@@ -221,7 +214,8 @@ impl Search<'_> {
     }
 
     fn search(&self, searcher: &mut Searcher, path: &Path, file: impl Read) {
-        let mut file = Probed { file, read: 0, bom: false, is_binary: false, cancel: self.cancel };
+        let mut file =
+            Probed { file, read: 0, bom: false, is_binary: false, cancel: &self.ctx.cancel };
         let mut lines = Lines { search: self, path, lines: Vec::new() };
         if searcher.search_reader(&self.matcher, &mut file, &mut lines).is_err() {
             self.count_failure();
@@ -290,7 +284,7 @@ impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        let path = shown(self.path, self.search.cwd);
+        let path = shown(self.path, &self.search.ctx.cwd);
         match self.search.mode {
             GrepMode::Files => {
                 self.lines.push(path);
@@ -298,12 +292,20 @@ impl Sink for Lines<'_> {
             }
             GrepMode::Content => {
                 let number = found.line_number().unwrap_or_default();
-                let text = around_match(found.bytes(), &self.search.matcher);
+                let text = self.around_match(found.bytes());
                 self.lines.push(format!("{path}:{number}:{text}"));
                 // One more than is shown tells that there are more.
                 Ok(self.lines.len() <= MAX_RESULTS)
             }
         }
+    }
+}
+
+impl Lines<'_> {
+    /// A line without secrets, which are taken out before it is cut.
+    fn around_match(&self, line: &[u8]) -> String {
+        let line = self.search.ctx.redactor.redact_bytes(line);
+        around_match(&line, &self.search.matcher)
     }
 }
 

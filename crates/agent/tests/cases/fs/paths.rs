@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::ToolContext;
+use agent::tool::Grants;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::tools::builtin;
@@ -102,12 +103,13 @@ fn run(case: &Value) -> Result<(), String> {
 
 /// What file access says, without changing anything.
 fn rule(access: &FileAccess, cwd: &Path, op: Op, path: &str) -> Result<(), AccessError> {
+    let grants = Grants::default();
     match op {
-        Op::Read => access.open(&access.for_reading(cwd, path)?).map(drop),
-        Op::Edit => access.open(access.for_writing(cwd, path)?.as_read()).map(drop),
-        Op::BashCwd => access.directory(cwd, path).map(drop),
+        Op::Read => access.open(&access.for_reading(cwd, path, &grants)?).map(drop),
+        Op::Edit => access.open(access.for_writing(cwd, path, &grants)?.as_read()).map(drop),
+        Op::BashCwd => access.directory(cwd, path, &grants).map(drop),
         Op::Write => {
-            let target = access.for_writing(cwd, path)?;
+            let target = access.for_writing(cwd, path, &grants)?;
             match access.open(target.as_read()) {
                 Err(error) if !error.is_not_found() => Err(error),
                 _ => Ok(()),
@@ -125,7 +127,7 @@ fn act(access: FileAccess, cwd: &Path, op: Op, path: &str) -> Result<String, Str
         cancel: tokio_util::sync::CancellationToken::new(),
         session_id: String::new(),
         output: None,
-        grants: agent::tool::Grants::default(),
+        grants: Grants::default(),
         redactor: std::sync::Arc::default(),
     };
     let call = |name: &str, args: Value| {

@@ -8,12 +8,11 @@
 //! Both are made once per call, from the text alone.
 
 mod ansi_c;
-mod ast;
-mod brush;
 mod invisible;
 mod options;
 pub mod programs;
 mod propose;
+mod scan;
 mod strict;
 mod walk;
 mod words;

@@ -335,7 +335,6 @@ const FILE_METHODS: &[&str] = &[
 const PURE_CRATES: &[&str] = &[
     "aho_corasick",
     "base64",
-    "brush_parser",
     "bytes",
     "globset",
     "httpdate",

@@ -25,9 +25,10 @@ fn programs_of(command: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn check_found(command: &str, program: &str) {
-    let found = programs_of(command);
-    assert!(found.iter().any(|name| name == program), "{program} in {command:?}: {found:?}");
+fn check_found(commands: &[&str], program: &str) {
+    let misses = |command: &&&str| !programs_of(command).iter().any(|name| name == program);
+    let missed: Vec<_> = commands.iter().filter(misses).map(|c| (c, programs_of(c))).collect();
+    assert!(missed.is_empty(), "{program} in {missed:#?}");
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn redirections_say_what_they_touch() {
 
 #[test]
 fn a_command_is_found_wherever_it_hides() {
-    for command in [
+    let commands = [
         "rm x",
         "a; rm x",
         "a && rm x",
@@ -186,20 +187,70 @@ fn a_command_is_found_wherever_it_hides() {
         "$'\\x72m' x",
         "A=1 rm x",
         "( (rm x) )",
+        "((rm x); a)",
+        "echo $((rm x); (b))",
+        "echo $(( (a) )); rm x",
+        "coproc N { rm x; }",
+        "for x do rm $x; done",
+        "for ((i=0;i<3;i++)); do rm x; done",
+        "for ((i=0;i<3;i++)) { rm x; }",
+        "function f() { rm x; }",
+        "f()\n{ rm x; }",
+        "f() if a; then rm x; fi",
+        "case $x in (a|b) c;; *) rm x;; esac",
+        "echo $(case a in a) rm x;; esac)",
+        "case a in\na) b ;&\nc) rm x\nesac",
+        "case a in esac; rm x",
+        "[[ x =~ (#) ]] && rm x",
+        "[[ -n a && case == b ]] && rm x",
+        "[[ ( a ) && b =~ (#) ]] && rm x",
+        "a[ #]=1; rm x",
+        "echo a[ ; rm x ]",
+        "cat <<A <<'B'\na\nA\n$(b)\nB\nrm x",
+        "cat <<-E\n\t\tE\nrm x",
+        "cat <<'E' && rm x\nbody\nE",
+        "echo $(cat <<E\n$(rm x)\nE\n)",
+        "(( 1 << 2 ))\nrm x",
+        "x=$((1<<2))\nrm x",
+        "echo ${x:-}}; rm x",
+        "echo \"${x:-\"$(rm x)\"}\"",
+        "time -p rm x",
+        "! ! rm x",
+        "if ! rm x; then a; fi",
+        "a &>/dev/null & rm x",
+        "{ a; } 2>&1 | rm x",
+        "while read l; do rm x; done < <(a)",
+        "diff <(a) <(rm x)",
+        "x=(a\n$(rm x)\n)",
+        "declare -a x=($(rm x))",
+        "echo \"\\\"\"; rm x",
+        "echo `echo \\`rm x\\``",
+        "select x in a; do rm x; done",
+        "until a; do rm x; done",
+        "a; b &\nrm x",
+        "echo a\\;b; rm x",
+        "2>&1 rm x",
+        ">f rm x",
+        "a >&-; rm x",
+        "<&-rm x",
+        "{fd}>f rm x",
+        "A+=1 rm x",
+        "r\\\nm x",
+        "echo !(rm x)",
         "bash -c 'rm x'",
         "eval rm x",
         "env A=1 bash -lc 'rm x'",
         "a # c\nrm x",
         "a \\\n; rm x",
-    ] {
-        check_found(command, "rm");
-        assert!(Reading::of(command).is_complete(), "{command:?}");
-    }
+    ];
+    check_found(&commands, "rm");
+    let incomplete: Vec<_> = commands.iter().filter(|c| !Reading::of(c).is_complete()).collect();
+    assert!(incomplete.is_empty(), "{incomplete:#?}");
 }
 
 #[test]
 fn wrappers_hide_no_command() {
-    for command in [
+    let commands = [
         "env rm x",
         "env -i A=1 B=2 rm x",
         "env - rm x",
@@ -288,9 +339,8 @@ fn wrappers_hide_no_command() {
         "stdbuf --output=0 rm x",
         "script -c 'rm x' /dev/null",
         "sudo -Z val rm x",
-    ] {
-        check_found(command, "rm");
-    }
+    ];
+    check_found(&commands, "rm");
 }
 
 #[test]
@@ -351,4 +401,140 @@ fn a_split_line_reads_back_the_same() {
     assert_eq!(split_shell("echo it\\'s").unwrap(), ["echo 'it'\\''s'"]);
     let error = split_shell("a; $x").unwrap_err();
     assert_eq!((error.at, error.what), (3, "a character that the shell may expand"));
+}
+
+#[test]
+fn no_nesting_is_too_deep_and_no_line_too_long_to_be_told_about() {
+    let nests = [
+        ("(", ")"),
+        ("{ ", "; }"),
+        ("$(", ")"),
+        ("\"$(", ")\""),
+        ("${x:-", "}"),
+        ("\"${x:-", "}\""),
+        ("`", "`"),
+        ("((", "))"),
+        ("$((", "))"),
+        ("$[", "]"),
+        ("<(", ")"),
+        ("x=(", ")"),
+        ("a[", "]=1"),
+        ("[[ ( ", " ) ]]"),
+        ("if a; then ", "; fi"),
+        ("case a in a) ", ";; esac"),
+        ("f() { ", "; }"),
+        ("! ", ""),
+        ("coproc ", ""),
+        ("eval ", ""),
+        ("sudo ", ""),
+        ("<<E ", ""),
+        ("'", ""),
+        ("\"", ""),
+        ("\\", ""),
+        ("a|", "b"),
+        ("2>&1<", "x"),
+        ("$((<(", ""),
+        ("((=~[[ ", ""),
+        ("bash -c '", "'"),
+        ("$x", ""),
+        ("{a,", "}"),
+        ("[", "]"),
+        ("\n", ""),
+        ("#", ""),
+        ("a;", ""),
+    ];
+    for (open, close) in nests {
+        let line = format!("{}a{}; rm x", open.repeat(100_000), close.repeat(100_000));
+        let reading = Reading::of(&line);
+        let seen = reading.commands().iter().any(|found| found.program() == Some("rm"));
+        // A comment, a name cut in two or a quote that stays open make it no command.
+        let text = ["#", "'", "\"", "\\", "$x", "sudo ", "eval ", "coproc "].contains(&open);
+        assert!(seen || text || !reading.is_complete(), "{open:?}");
+        assert!(reading.mentions("rm"), "{open:?}");
+    }
+}
+
+const PARTS: &[&str] = &[
+    "a",
+    "b",
+    "rm",
+    "x1",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\\\n",
+    ";",
+    "&&",
+    "||",
+    "|",
+    ">",
+    ">>",
+    "<",
+    "2>&1",
+    "2>/dev/null ",
+    "&>",
+    "'",
+    "\"",
+    "\\",
+    "''",
+    "'a b'",
+    "\"a b\"",
+    "$",
+    "`",
+    "*",
+    "[",
+    "]",
+    "{",
+    "}",
+    "{}",
+    "(",
+    ")",
+    "~",
+    "!",
+    "=",
+    "#",
+    ",",
+    "..",
+    "A=1 ",
+    "CI=1 ",
+    "if ",
+    "then ",
+    "time ",
+    "case ",
+    "-x",
+    "$(",
+    "${",
+    "ä",
+    "@{1}",
+    "x$",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+    /// The strict reading spares the wide one only because they agree.
+    #[test]
+    fn the_wide_reading_finds_whatever_the_strict_one_tells(
+        picks in proptest::collection::vec(0..PARTS.len(), 1..14),
+    ) {
+        let line: String = picks.into_iter().map(|at| PARTS[at]).collect();
+        if let Ok(simples) = strict::read(&line) {
+            let (found, complete) = walk::everywhere(&line);
+            proptest::prop_assert!(complete, "{:?}", line);
+            for simple in &simples {
+                let words: Vec<Word> = simple.argv.iter().cloned().map(Word::Literal).collect();
+                proptest::prop_assert!(found.iter().any(|f| f.words == words), "{:?}: {:?}", line, found);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_reading_fail(line in ".{0,60}", picks in proptest::collection::vec(0..PARTS.len(), 0..60)) {
+        let parts: String = picks.into_iter().map(|at| PARTS[at]).collect();
+        for line in [&line, &parts] {
+            let reading = Reading::of(line);
+            proptest::prop_assert!(reading.strict().is_err() || !reading.commands().is_empty());
+        }
+    }
 }

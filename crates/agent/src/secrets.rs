@@ -102,8 +102,24 @@ const PROXIES: &[&str] = &[
 ];
 
 /// Variables that make a shell or the loader run other code first; no passthrough list brings them back.
-const NEVER: &[&str] = &["BASH_ENV", "BASHOPTS", "ENV", "PROMPT_COMMAND", "SHELLOPTS"];
-const NEVER_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "LD_"];
+const NEVER: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "ENV",
+    "JAVA_TOOL_OPTIONS",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "SHELLOPTS",
+    "_JAVA_OPTIONS",
+];
+const NEVER_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "GIT_", "LD_"];
+
+/// What of git's variables says only who somebody is; the others name programs and folders that git obeys.
+const HARMLESS_PREFIXES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_"];
 
 /// What every child is told, whatever the environment here says.
 ///
@@ -112,6 +128,7 @@ const ALWAYS: &[(&str, &str)] = &[
     ("AI_AGENT", "anvil"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    ("NO_COLOR", "1"),
     ("PAGER", "cat"),
     ("TERM", "dumb"),
 ];
@@ -164,8 +181,10 @@ fn may_pass(name: &OsStr, value: &OsStr) -> bool {
 
 fn runs_code(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
+    let begins =
+        |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
     NEVER.iter().any(|never| name == never.as_bytes())
-        || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+        || (begins(NEVER_PREFIXES) && !begins(HARMLESS_PREFIXES))
 }
 
 #[cfg(test)]
@@ -205,10 +224,13 @@ mod tests {
             ("BASH_FUNC_ls%%", "() { :; }"),
             ("PROMPT_COMMAND", "id"),
             ("DYLD_INSERT_LIBRARIES", "x"),
+            ("GIT_SSH_COMMAND", "id"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_AUTHOR_NAME", "A"),
+            ("NODE_OPTIONS", "--require=x"),
         ];
-        let trusted =
-            ["DATABASE_URL", "LD_PRELOAD", "BASH_ENV", "BASH_FUNC_ls%%", "PROMPT_COMMAND"];
-        assert_eq!(names(&here, &trusted), ["DATABASE_URL"]);
+        let trusted: Vec<&str> = here.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names(&here, &trusted), ["DATABASE_URL", "GIT_AUTHOR_NAME"]);
     }
 
     #[test]
@@ -231,6 +253,7 @@ mod tests {
         assert_eq!(get("GIT_PAGER"), "cat");
         assert_eq!(get("GIT_TERMINAL_PROMPT"), "0");
         assert_eq!(get("AI_AGENT"), "anvil");
+        assert_eq!(get("NO_COLOR"), "1");
         assert_eq!(get("TERM"), "dumb");
     }
 }

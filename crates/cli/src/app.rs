@@ -23,7 +23,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
 use agent::sandbox::{Sandbox, SandboxPolicy};
-use agent::tools::access::{AccessRules, FileAccess};
+use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
 use llm::Provider;
@@ -287,7 +287,8 @@ impl Work {
 
     fn models(&self, configuration: &Configuration, cwd: &Path) -> Result<Models, StartError> {
         // From here on it is known whose keys there are, and nothing has been asked yet.
-        redaction::learn(configuration.settings.key_variables(), cwd);
+        let settings = &configuration.settings;
+        redaction::learn(settings.key_variables(), cwd, &settings.instructions.mask);
         let tape = tape::open(&self.args, cwd, &self.session_id)?;
         // Whoever names a model means that one; else a replay asks the one that was recorded.
         let recorded = match self.args.model {
@@ -315,7 +316,8 @@ impl Work {
         approver: Arc<dyn Approver>,
         events: EventSender,
     ) -> Result<Agent, StartError> {
-        let instructions = instructions::gather(&configuration.inputs.places, cwd)?;
+        let masks = &configuration.settings.instructions.mask;
+        let instructions = instructions::gather(&configuration.inputs.places, cwd, masks)?;
         for notice in &instructions.notices {
             complain(&format!("anvil: {notice}\n"));
         }
@@ -332,7 +334,7 @@ impl Work {
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(cwd, &self.env.own_dirs, roots, commands)?,
+            tools: builtin_tools(cwd, &self.env.own_dirs, roots, masks, commands)?,
             policy,
             programs: policy::programs(cwd, roots),
             approver,
@@ -394,18 +396,22 @@ fn tell_choice(model: &Resolved) {
     }
 }
 
-/// The tools on offer for work in `cwd` and the further folders `roots`; `own`, anvil's own folders, are
-/// out of their reach.
+/// The tools on offer for work in `cwd` and the further folders `roots`; `own`, anvil's own folders, and what
+/// `masks` hide are out of their reach.
 pub(crate) fn builtin_tools(
     cwd: &Path,
     own: &[PathBuf],
     roots: &[PathBuf],
+    masks: &[String],
     commands: Bash,
 ) -> Result<ToolRegistry, StartError> {
-    let mut rules = AccessRules::workspace(cwd);
+    let mut rules = AccessRules::workspace(cwd).masking(masks);
     rules.protected.extend_from_slice(own);
     rules.writable.extend_from_slice(roots);
-    let access = FileAccess::new(rules).map_err(|error| StartError::Config(error.to_string()))?;
+    let access = FileAccess::new(rules).map_err(|error| match error {
+        AccessError::BadMask(why) => StartError::Config(format!("permissions.mask: {why}")),
+        other => StartError::Config(other.to_string()),
+    })?;
     let mut tools = ToolRegistry::default();
     for tool in tools::builtin(access, commands) {
         tools.register(tool).expect("the built-in tools have good names of their own");

@@ -128,7 +128,7 @@ async fn turn(
             id: "script".to_owned(),
             ..ModelRef::default()
         },
-        tools: app::builtin_tools(cwd, &[], &[], commands)?,
+        tools: app::builtin_tools(cwd, &[], &[], &[], commands)?,
         // The folder is thrown away, so nothing in it needs a person's word.
         policy: Policy::of_mode(PermissionMode::Bypass),
         programs: Arc::new(ByName),

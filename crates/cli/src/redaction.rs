@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use agent::secrets::{self, RedactStream, Redactor};
-use agent::tools::access::FileAccess;
+use agent::tools::access::{AccessRules, FileAccess};
 use llm::recording::{Clean, Cleaner};
 
 static CURRENT: LazyLock<RwLock<Arc<Redactor>>> =
@@ -20,17 +20,16 @@ pub(crate) fn current() -> Arc<Redactor> {
     Arc::clone(&CURRENT.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From here on knows the values of `keys`, variables that hold keys of providers, and what lies in masked
-/// files of the workspace.
-pub(crate) fn learn(keys: Vec<String>, workspace: &Path) -> Arc<Redactor> {
-    let workspace = workspace.to_owned();
+/// From here on knows the values of `keys`, variables that hold keys of providers, and what lies in files of
+/// the workspace that are masked, by `masks` too.
+pub(crate) fn learn(keys: Vec<String>, workspace: &Path, masks: &[String]) {
+    let rules = AccessRules::workspace(workspace).masking(masks);
     let redactor = Arc::new(Redactor::lazy(move || {
         let mut known = secrets::in_environment(&keys);
-        known.extend(FileAccess::secrets_in_masked_files(&workspace));
+        known.extend(FileAccess::secrets_in_masked_files(&rules.workspace, &rules.masked));
         known
     }));
-    *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&redactor);
-    redactor
+    *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = redactor;
 }
 
 /// The text without secrets.

@@ -63,6 +63,13 @@ pub struct AccessRules {
 }
 
 impl AccessRules {
+    /// The same with further masks, which come last and so outweigh the others.
+    #[must_use]
+    pub fn masking(mut self, masks: &[String]) -> Self {
+        self.masked.extend_from_slice(masks);
+        self
+    }
+
     /// The workspace alone, with the usual credential files masked.
     pub fn workspace(dir: impl Into<PathBuf>) -> Self {
         Self {

@@ -15,7 +15,7 @@ const OWN: &str = "AGENTS.md";
 ///
 /// # Errors
 /// When the root of the repository cannot be entered.
-pub(super) fn gather(places: &Places, cwd: &Path) -> Result<Found, StartError> {
+pub(super) fn gather(places: &Places, cwd: &Path, masks: &[String]) -> Result<Found, StartError> {
     let mut found = Found::default();
     if let Some(path) = places.user_file.as_ref().map(|file| file.with_file_name(OWN)) {
         let name = path.display().to_string();
@@ -25,7 +25,7 @@ pub(super) fn gather(places: &Places, cwd: &Path) -> Result<Found, StartError> {
             Err(error) => found.notices.push(format!("{name} is not read: {error}")),
         }
     }
-    let access = FileAccess::new(AccessRules::workspace(&places.root))
+    let access = FileAccess::new(AccessRules::workspace(&places.root).masking(masks))
         .map_err(|error| StartError::Config(error.to_string()))?;
     let repository = discover(&access, cwd);
     found.instructions.extend(repository.instructions);

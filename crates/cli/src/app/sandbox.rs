@@ -58,6 +58,7 @@ pub(super) fn sandbox(
 ) -> Arc<Sandbox> {
     let mut layout = layout(cwd, own);
     layout.writable.extend_from_slice(roots);
+    layout.masked.extend_from_slice(&settings.instructions.mask);
     Arc::new(Sandbox::new(policy(settings), layout))
 }
 

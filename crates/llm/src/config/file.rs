@@ -98,6 +98,8 @@ pub struct PermissionsSection {
     pub ask: Vec<Rule>,
     /// Calls that never run.
     pub deny: Vec<Rule>,
+    /// Files that nobody gets to see beside the usual credential files: lines as in .gitignore.
+    pub mask: Vec<String>,
 }
 
 /// How much happens without asking.

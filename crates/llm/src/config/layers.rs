@@ -332,5 +332,5 @@ impl Layers {
 
 /// Lists to which each layer adds: nobody's rule or hook makes another's disappear.
 fn adds_up(key: &Key) -> bool {
-    matches!(key.names()[..], ["permissions", "allow" | "ask" | "deny"] | ["hooks", _])
+    matches!(key.names()[..], ["permissions", "allow" | "ask" | "deny" | "mask"] | ["hooks", _])
 }

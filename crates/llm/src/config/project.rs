@@ -18,6 +18,8 @@ pub enum Class {
     Limit,
     /// Rules that only take away.
     TakeAway,
+    /// Files that nobody gets to see. A repository may hide more, and makes nothing visible.
+    Hiding,
     /// The name of a model: a new alias for one that the user could name too.
     AliasName,
     /// A confinement that a repository may narrow.
@@ -33,6 +35,7 @@ impl Class {
             ["default_model"] => Self::Wish,
             ["agent" | "retry", ..] => Self::Limit,
             ["permissions", "deny" | "ask"] => Self::TakeAway,
+            ["permissions", "mask"] => Self::Hiding,
             ["models", _, "provider" | "id"] => Self::AliasName,
             ["sandbox", ..] => Self::Confinement,
             _ => Self::Authority,
@@ -117,6 +120,9 @@ impl Project {
     ) -> Option<String> {
         let is_free = match Class::of(key) {
             Class::Wish | Class::TakeAway => true,
+            Class::Hiding if !shows_again(value) => true,
+            // Whatever was granted, what the user hides stays hidden.
+            Class::Hiding => return Some("a repository can only hide more".to_owned()),
             Class::Limit if is_at_most(value, below) => true,
             // No grant makes a limit of the user's looser: it is not part of what is granted.
             Class::Limit => return Some("a repository can only lower it".to_owned()),
@@ -152,6 +158,12 @@ fn is_at_most(value: &Value, below: Option<&Value>) -> bool {
         (Some(value), Some(below)) => value <= below,
         _ => false,
     }
+}
+
+/// Whether a list of masks has a line that makes something visible again.
+fn shows_again(masks: &Value) -> bool {
+    let mut lines = masks.as_array().into_iter().flatten().filter_map(Value::as_str);
+    lines.any(|line| line.trim_start().starts_with('!'))
 }
 
 /// Whether a value of the sandbox lets commands do nothing that the one below does not.

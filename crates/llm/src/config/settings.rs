@@ -29,6 +29,8 @@ pub struct InstructionConfig {
     pub ask: Vec<Rule>,
     /// Calls that never run.
     pub deny: Vec<Rule>,
+    /// Files that nobody gets to see, as lines of a `.gitignore`.
+    pub mask: Vec<String>,
 }
 
 /// A model by the names of its provider and its id.
@@ -100,6 +102,7 @@ impl Settings {
             aliases: aliases.models.into_iter().filter_map(named).collect(),
             ask: trusted.permissions.ask,
             deny: trusted.permissions.deny,
+            mask: trusted.permissions.mask,
         };
         let mut providers = trusted.providers;
         for (name, entry) in &mut providers {

@@ -187,6 +187,19 @@ fn a_repository_may_take_away_without_a_grant() {
 }
 
 #[test]
+fn a_repository_may_hide_files_and_make_none_visible_whatever_was_granted() {
+    for is_granted in [false, true] {
+        let user = "[permissions]\nmask = [\"notes/private/\", \"!.env.test\"]";
+        let given = |project| Given { user, project, is_granted, ..Given::default() }.settings();
+        let settings = given("[permissions]\nmask = [\"*.sqlite\"]");
+        assert_eq!(settings.instructions.mask, ["notes/private/", "!.env.test", "*.sqlite"]);
+        let settings = given("[permissions]\nmask = [\"a\", \" !.env\"]");
+        assert_eq!(settings.instructions.mask, ["notes/private/", "!.env.test"]);
+        assert_eq!(settings.asked(), ["permissions.mask"]);
+    }
+}
+
+#[test]
 fn a_limit_of_the_users_is_never_loosened_by_a_repository() {
     for is_granted in [false, true] {
         let project = "agent.max_steps = 1000";

@@ -18,14 +18,25 @@ pub const CREDENTIALS: &[&str] = &[
     "*.pem",
     "*.p12",
     "*.pfx",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
+    "*.ppk",
+    "*.jks",
+    "*.keystore",
+    // Names that ssh-keygen gives and people extend. Not all that begins with id_, which much code does.
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "id_xmss*",
+    "!id_*.pub",
     ".npmrc",
     ".pypirc",
     ".netrc",
     ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".vault-token",
+    "credentials.toml",
     ".aws/",
     ".ssh/",
     ".gnupg/",
@@ -33,7 +44,9 @@ pub const CREDENTIALS: &[&str] = &[
     // A slash in the middle anchors a mask, and these lie in anybody's folder.
     "**/.config/gcloud/",
     "**/.docker/config.json",
-    "**/.cargo/credentials.toml",
+    "**/.config/gh/hosts.yml",
+    // An older name of cargo's.
+    "**/.cargo/credentials",
 ];
 
 /// A compiled list of masks.
@@ -114,10 +127,24 @@ mod tests {
             ".ssh/config",
             "a/.aws/credentials",
             "a/.docker/config.json",
+            "deploy/id_ed25519_server",
+            "ID_RSA",
+            ".cargo/credentials.toml",
+            "conf/credentials.toml",
+            ".pgpass",
         ] {
             assert!(masks.hide(Path::new(hidden)), "{hidden}");
         }
-        for seen in [".env.example", "src/env.rs", "src/id_generator.rs", ".envrc", "pem.rs"] {
+        for seen in [
+            ".env.example",
+            "src/env.rs",
+            "src/id_generator.rs",
+            ".envrc",
+            "pem.rs",
+            "id_rsa.pub",
+            "keys/id_ed25519_server.pub",
+            "src/credentials.rs",
+        ] {
             assert!(!masks.hide(Path::new(seen)), "{seen}");
         }
     }

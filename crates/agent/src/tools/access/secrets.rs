@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{AccessRules, FileAccess, Masks, open};
+use super::{FileAccess, Masks, open};
 use crate::secrets::known;
 
 /// How deep masked files are looked for: at the top, and in the packages of a repository of several.
@@ -19,10 +19,10 @@ const SKIPPED: &[&str] = &[".git", "node_modules", "target", "vendor", ".venv", 
 impl FileAccess {
     /// The secrets in the masked files near the top of a workspace, each under the name that its file gives
     /// it or under the file's own. What cannot be read is left out, and so is all beyond some thousand entries.
-    pub fn secrets_in_masked_files(workspace: &Path) -> Vec<(String, String)> {
-        let Ok(masks) = Masks::new(&AccessRules::workspace(workspace).masked) else {
-            return Vec::new();
-        };
+    ///
+    /// `masked` says which files those are, as in [`AccessRules`](super::AccessRules).
+    pub fn secrets_in_masked_files(workspace: &Path, masked: &[String]) -> Vec<(String, String)> {
+        let Ok(masks) = Masks::new(masked) else { return Vec::new() };
         masked_files(workspace, &masks).iter().flat_map(|file| secrets_in(file)).collect()
     }
 }
@@ -85,6 +85,11 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::tools::access::AccessRules;
+
+    fn masked() -> Vec<String> {
+        AccessRules::workspace("/").masked
+    }
 
     #[test]
     fn what_masked_files_hold_is_known_by_the_names_they_give_it() {
@@ -105,7 +110,7 @@ mod tests {
         write(".docker/config.json", r#"{"auths":{"h":{"auth":"dXNlcjpsb25nLXBhc3M="}}}"#);
         write("settings.txt", "API_KEY=not-in-a-masked-file\n");
         write("node_modules/x/.env", "API_KEY=somebody-elses-example\n");
-        let mut found = FileAccess::secrets_in_masked_files(dir.path());
+        let mut found = FileAccess::secrets_in_masked_files(dir.path(), &masked());
         found.sort();
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
@@ -124,6 +129,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_holds_nothing() {
-        assert!(FileAccess::secrets_in_masked_files(Path::new("/does/not/exist")).is_empty());
+        assert!(
+            FileAccess::secrets_in_masked_files(Path::new("/does/not/exist"), &masked()).is_empty()
+        );
     }
 }

@@ -2,16 +2,17 @@
 
 use std::env;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::git::{Git, GitError};
+use agent::permissions::{Place, Programs as _};
 use agent::sandbox;
 use llm::Registry;
 use llm::config::Settings;
 
 use super::config::{self, Configuration};
-use super::{Environment, StartError, var};
+use super::{Environment, StartError, policy, var};
 use crate::args::Args;
 use crate::doctor::Check;
 use crate::terminal;
@@ -71,7 +72,7 @@ fn screen(env: &Environment) -> Check {
 }
 
 async fn git(cwd: &Path) -> Vec<Check> {
-    let Some(program) = outside(cwd, "git") else {
+    let Place::Trusted(program) = policy::programs(cwd, &[]).place("git") else {
         let remedy = "install git, or put it on PATH outside this folder".to_owned();
         return vec![Check::note("git", "is not there", remedy)];
     };
@@ -184,16 +185,4 @@ fn data(env: &Environment) -> Check {
         ),
         None => Check::problem("data", format!("{} cannot be made", dir.display()), None),
     }
-}
-
-/// A program of `PATH` that the repository around `cwd` cannot have put there.
-fn outside(cwd: &Path, name: &str) -> Option<PathBuf> {
-    let root = config::repository_root(cwd);
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .filter(|dir| dir.is_absolute() && !dir.starts_with(&root))
-        .map(|dir| dir.join(name))
-        .find(|file| {
-            file.canonicalize().is_ok_and(|real| real.is_file() && !real.starts_with(&root))
-        })
 }

@@ -12,7 +12,7 @@ use llm::config::file::{Mode, Rule};
 use llm::config::{Fault, Key, Parsed, Place, PlacedRule, RuleList, rules_in};
 use serde_json::{Value, json};
 
-use super::config::Configuration;
+use super::config::{self, Configuration};
 use super::{Environment, StartError, var};
 use crate::args::Args;
 
@@ -70,10 +70,12 @@ pub(super) fn policy(
     }))
 }
 
-/// What the names of programs mean to commands in `cwd`.
+/// What the names of programs mean to commands in `cwd`. Those of the repository around it are not trusted
+/// either, though no tool can write them: who wrote them is not known.
 pub(super) fn programs(cwd: &Path, roots: &[PathBuf]) -> Arc<PathPrograms> {
     let temporary = TEMPORARY.iter().map(PathBuf::from).chain(var("TMPDIR").map(PathBuf::from));
-    let shared: Vec<PathBuf> = temporary.chain(roots.iter().cloned()).collect();
+    let repository = std::iter::once(config::repository_root(cwd));
+    let shared: Vec<PathBuf> = temporary.chain(repository).chain(roots.iter().cloned()).collect();
     Arc::new(PathPrograms::new(&var("PATH").unwrap_or_default(), cwd.to_owned(), &shared))
 }
 

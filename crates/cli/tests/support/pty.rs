@@ -127,19 +127,30 @@ impl Pty {
     /// before it.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
+        self.expect_first(&[text]).1
+    }
+
+    /// Waits until one of `texts` appears after all that was expected before; which one came first,
+    /// and what stands before it.
+    #[track_caller]
+    pub fn expect_first(&mut self, texts: &[&str]) -> (usize, String) {
         let started = Instant::now();
         let mut bytes = self.screen.bytes.lock().unwrap();
         loop {
             let new = &bytes.0[self.seen..];
-            if let Some(at) = new.windows(text.len()).position(|part| part == text.as_bytes()) {
+            let place =
+                |text: &str| new.windows(text.len()).position(|part| part == text.as_bytes());
+            let places =
+                texts.iter().enumerate().filter_map(|(which, text)| Some((place(text)?, which)));
+            if let Some((at, which)) = places.min() {
                 let before = String::from_utf8_lossy(&new[..at]).into_owned();
-                self.seen += at + text.len();
-                return before;
+                self.seen += at + texts[which].len();
+                return (which, before);
             }
             let left = PATIENCE.saturating_sub(started.elapsed());
             assert!(
                 !left.is_zero() && !bytes.1,
-                "no {text:?} in {:?}",
+                "no {texts:?} in {:?}",
                 String::from_utf8_lossy(new)
             );
             bytes = self.screen.changed.wait_timeout(bytes, left).unwrap().0;

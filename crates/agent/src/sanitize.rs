@@ -44,6 +44,11 @@ impl<'a> Visible<'a> {
         Visible(Cow::Owned(self.0.into_owned()))
     }
 
+    /// The text, borrowed where it was visible from the start.
+    pub fn into_cow(self) -> Cow<'a, str> {
+        self.0
+    }
+
     /// The text.
     pub fn into_string(self) -> String {
         self.0.into_owned()
@@ -142,6 +147,15 @@ pub fn json(text: &str) -> Visible<'_> {
     Visible(Cow::Owned(out))
 }
 
+/// `text` without what would have to be made visible, for whoever counts on each character taking the
+/// columns that it takes. Line feeds and tabs pass.
+pub fn printable(text: &str) -> Visible<'_> {
+    match text.contains(is_unsafe) {
+        true => Visible(Cow::Owned(text.replace(is_unsafe, ""))),
+        false => Visible(Cow::Borrowed(text)),
+    }
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Visible<'_> {
     if !text.contains(&is_escaped) {
         return Visible(Cow::Borrowed(text));
@@ -236,6 +250,7 @@ mod tests {
     #[test]
     fn one_line_keeps_a_path_with_a_newline_on_one_line() {
         assert_eq!(&*one_line("a\nb\tc\x1b"), "a\\nb\\tc\\u{1b}");
+        assert_eq!(&*printable("a\nb\tc\x1b\u{202e}\u{9b}d"), "a\nb\tcd");
     }
 
     #[test]

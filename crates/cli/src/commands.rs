@@ -1,5 +1,7 @@
 //! The slash commands of a conversation: one row each, from which the help text is made.
 
+use agent::sanitize::visible;
+
 /// What a person can ask of the program itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -121,10 +123,13 @@ fn command_words(text: &str) -> Option<(&str, Option<String>)> {
     is_word.then(|| (name, (!argument.is_empty()).then(|| argument.to_owned())))
 }
 
-/// Takes out control characters that a paste may bring along; line feeds and tabs stay.
+/// Takes out control characters that a paste may bring along, and writes others that nobody sees as
+/// escapes, so that no model reads what its user did not; line feeds and tabs stay.
 fn clean(input: &str) -> String {
     let lines = input.replace("\r\n", "\n").replace('\r', "\n");
-    lines.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let lines: String =
+        lines.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    visible(&lines).into_string()
 }
 
 /// Where the explanations in the list begin.
@@ -190,6 +195,7 @@ mod tests {
     fn pasted_control_characters_do_not_reach_the_model() {
         assert_eq!(read("a\u{1b}[2J\u{3}\u{4}b\r\nc\td"), prompt("a[2Jb\nc\td"));
         assert_eq!(read(" \u{3}\n"), Line::Empty);
+        assert_eq!(read("a\u{202e}b\u{e0041}"), prompt("a\\u{202e}b\\u{e0041}"));
     }
 
     #[test]

@@ -92,6 +92,9 @@ pub(crate) trait Render: Send {
         Ok(())
     }
 
+    /// Lines have this many columns from now on.
+    fn fit_to(&mut self, _columns: usize) {}
+
     /// How many columns a line has.
     fn columns(&self) -> usize {
         80

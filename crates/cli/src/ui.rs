@@ -106,6 +106,10 @@ impl Screen {
 
     fn show(&mut self, event: &AgentEvent, shown: &watch::Sender<u64>) {
         if self.failure.is_none() {
+            // Windows change their width; a look at it once a step is enough.
+            if matches!(event, AgentEvent::StepStarted { .. }) {
+                self.renderer.fit_to(terminal::width());
+            }
             let result = self.renderer.event(event);
             self.check(result);
         }

@@ -76,6 +76,27 @@ fn a_tiny_and_a_changing_terminal_cause_no_panic() {
 }
 
 #[test]
+fn what_is_pasted_acts_neither_on_the_prompt_nor_on_a_question() {
+    let (home, model) =
+        (Home::new(), Model::new([Answer::bash("touch made"), Answer::text("as you wish")]));
+    let paste = "\x1b[200~a\x1b]52;c;AAAA\x07\x1b[2J\u{202e}b\x1b[201~";
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send(paste);
+    pty.send("\r");
+    pty.expect("[y/a/n]: ");
+    pty.send(paste);
+    pty.expect("\\u{202e}b");
+    pty.send("\r");
+    pty.expect("as you wish");
+    let all = pty.all();
+    assert!(
+        !all.contains("\x1b]52") && !all.contains('\x07') && !all.contains("\x1b[2J"),
+        "{all:?}"
+    );
+}
+
+#[test]
 fn hostile_text_reaches_the_terminal_only_in_visible_form() {
     let (home, model) = (
         Home::new(),

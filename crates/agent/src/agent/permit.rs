@@ -62,8 +62,7 @@ impl Agent {
         run: &Run,
     ) -> Result<Option<Grants>, String> {
         let Question { because, grants, preview, shown } = question;
-        // What only a person's word opens, no rule opens the next time.
-        let proposals = if grants.is_empty() { proposals(tool, &call.args) } else { Vec::new() };
+        let proposals = self.useful_proposals(tool, call);
         let redactor = self.tools.redactor();
         let because = Because { why: redactor.redact_owned(because.why), ..because };
         let request = ApprovalRequest {
@@ -101,6 +100,18 @@ impl Agent {
             tracing::warn!(rule, %error, "this cannot be allowed for the session");
         }
         Ok(Some(grants))
+    }
+
+    /// The rules that would really have let this call run: none does where a rule asks, or where a yes
+    /// opens what only a person's word opens.
+    fn useful_proposals(&self, tool: &dyn Tool, call: &Call) -> Vec<String> {
+        let mut rules = proposals(tool, &call.args);
+        rules.retain(|rule| {
+            let mut policy = self.policy.clone();
+            policy.allow_for_session(rule).is_ok()
+                && policy.decide(tool, &call.args, &*self.programs).is_allowed()
+        });
+        rules
     }
 
     /// The binding of the call as it would be asked about now; nothing when it would not be.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agent::event::TurnOutcome;
+use agent::permissions::{Effect, Rules, Written};
 use agent::tools::access::{AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{
     ApprovalDecision, ApprovalRequest, Approver, DenyAll, Effects, OnCancel, PathSet, Scope,
-    ScriptedApprover, Tool, ToolContext, ToolError, ToolOutput, tools,
+    ScriptedApprover, SubjectKind, Tool, ToolContext, ToolError, ToolOutput, tools,
 };
 use async_trait::async_trait;
 use llm::testing::script;
@@ -120,6 +121,24 @@ async fn cancelling_an_open_question_denies_it() {
     let (outcome, ()) = tokio::join!(bench.run_with("x", cancel.clone()), asked);
     assert_eq!(outcome.unwrap(), TurnOutcome::Cancelled);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn no_rule_is_proposed_where_none_would_keep_the_question_away() {
+    let mut rules = Rules::default();
+    let asks = Written { text: "probe".into(), ..Written::default() };
+    rules.add(Effect::Ask, asks, &[("probe", Some(SubjectKind::Name))]).unwrap();
+    let approver = Arc::new(ScriptedApprover::new([ApprovalDecision::Allow]));
+    let call = script::tool_call("a", "probe", json!({}));
+    let mut setup = Setup::new(vec![call, script::text("ok")])
+        .tool(writes("probe", Act::Say("ran")))
+        .asking(Arc::clone(&approver) as _);
+    setup.rules = rules;
+    let mut bench = setup.build();
+    bench.run("x").await.unwrap();
+    let asked = approver.asked().remove(0);
+    assert_eq!(asked.because.rule.as_deref(), Some("probe"));
+    assert_eq!(asked.proposals, Vec::<String>::new());
 }
 
 /// A tool that may touch more from one moment to the next, and somebody who agrees at that moment.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent::channel::{EventReceiver, channel};
 use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
-use agent::permissions::{ByName, PermissionMode, Policy};
+use agent::permissions::{ByName, PermissionMode, Policy, PolicyParts, Rules};
 use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
 use agent::{
@@ -118,6 +118,7 @@ pub(crate) struct Setup {
     pub(crate) max_steps: u32,
     pub(crate) max_wall_time: Option<Duration>,
     pub(crate) price: Option<Price>,
+    pub(crate) rules: Rules,
 }
 
 impl Setup {
@@ -134,6 +135,7 @@ impl Setup {
             max_steps: 100,
             max_wall_time: None,
             price: None,
+            rules: Rules::default(),
         }
     }
 
@@ -181,7 +183,12 @@ impl Setup {
                 ..ModelRef::default()
             },
             tools,
-            policy: Policy::of_mode(self.mode),
+            policy: Policy::new(PolicyParts {
+                mode: self.mode,
+                rules: self.rules,
+                workspace: "/".into(),
+                ..PolicyParts::default()
+            }),
             programs: Arc::new(ByName),
             approver: self.approver,
             events: sender,

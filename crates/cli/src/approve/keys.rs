@@ -73,23 +73,33 @@ impl Keys {
         keys
     }
 
-    /// Nothing more came for a while: an escape that stands alone was the key.
+    /// Nothing more came for a while: an escape that stands alone was the key, and what else has begun
+    /// is none.
     pub(super) fn pause(&mut self) -> Option<Key> {
-        (self.pasted.is_none() && self.held == b"\x1b").then(|| {
-            self.held.clear();
-            Key::Escape
-        })
+        let held = std::mem::take(&mut self.held);
+        (held == b"\x1b").then_some(Key::Escape)
     }
 
-    /// Whether something has begun and not ended.
+    /// Whether a key has begun and not ended. A paste may take its time.
     pub(super) fn is_waiting(&self) -> bool {
-        self.pasted.is_some() || !self.held.is_empty()
+        self.pasted.is_none() && !self.held.is_empty()
+    }
+
+    /// Whether a paste has begun and not ended.
+    pub(super) fn is_pasting(&self) -> bool {
+        self.pasted.is_some()
     }
 
     /// Takes in pasted bytes; returns how many.
     fn paste(&mut self, keys: &mut Vec<Key>) -> usize {
         let pasted = self.pasted.as_mut().expect("called inside a paste");
         let end = find(&self.held, PASTE_END);
+        // Whoever pastes without an end must still be able to leave.
+        if end.is_none() && self.held.contains(&0x03) {
+            self.pasted = None;
+            keys.push(Key::Interrupt);
+            return self.held.len();
+        }
         // The mark may be cut in two: as much stays as could be its start.
         let kept = (1..PASTE_END.len()).rev().find(|n| self.held.ends_with(&PASTE_END[..*n]));
         let taken = end.unwrap_or(self.held.len() - kept.unwrap_or(0));
@@ -212,12 +222,14 @@ mod tests {
     #[test]
     fn a_paste_is_one_key_whatever_is_in_it() {
         check(
-            b"\x1b[200~y\r\nrm\x03\x1b[A\x1b[201~\r",
+            b"\x1b[200~y\r\nrm\x07\x1b[A\x1b[201~\r",
             &[Key::Paste("y\nrm[A".to_owned()), Key::Enter],
         );
         let mut keys = Keys::default();
         assert_eq!(keys.push(b"\x1b[200~y\r"), []);
-        assert!(keys.is_waiting());
+        assert!(keys.is_pasting());
+        assert_eq!(keys.push(b"no end\x03"), [Key::Interrupt]);
+        assert_eq!(keys.push(b"y"), [Key::Char('y')]);
     }
 
     #[test]
@@ -234,5 +246,7 @@ mod tests {
         assert_eq!(keys.push(b"\x1b"), []);
         assert_eq!(keys.pause(), Some(Key::Escape));
         assert_eq!((keys.push(b"a"), keys.pause()), (vec![Key::Char('a')], None));
+        assert_eq!((keys.push(b"\x1b["), keys.pause()), (vec![], None));
+        assert_eq!(keys.push(b"Ab"), [Key::Char('A'), Key::Char('b')]);
     }
 }

@@ -370,6 +370,10 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
         }
     }
 
+    fn fit_to(&mut self, columns: usize) {
+        self.look.width = columns;
+    }
+
     fn columns(&self) -> usize {
         self.look.width
     }

@@ -1,11 +1,17 @@
 //! The line editor, on a thread of its own: it blocks, and the runtime must not.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use agent::sanitize::printable;
+use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::{Config, DefaultEditor};
+use rustyline::validate::Validator;
+use rustyline::{ColorMode, Config, Helper};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::logs::private_dir;
@@ -69,8 +75,28 @@ impl Editor {
     }
 }
 
+type LineEditor = rustyline::Editor<Harmless, FileHistory>;
+
+/// Keeps from the terminal what a pasted text or a line of the history would do to it. The editor
+/// takes such characters to be without a width, so they are left out and not made visible.
+struct Harmless;
+
+impl Helper for Harmless {}
+impl Completer for Harmless {
+    type Candidate = String;
+}
+impl Hinter for Harmless {
+    type Hint = String;
+}
+impl Validator for Harmless {}
+impl Highlighter for Harmless {
+    fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        printable(line).into_cow()
+    }
+}
+
 struct Lines {
-    editor: rustyline::Result<rustyline::Editor<(), FileHistory>>,
+    editor: rustyline::Result<LineEditor>,
     history: Option<PathBuf>,
 }
 
@@ -118,17 +144,21 @@ impl Lines {
     }
 }
 
-fn editor() -> rustyline::Result<DefaultEditor> {
+fn editor() -> rustyline::Result<LineEditor> {
     let config = Config::builder()
         .max_history_size(MAX_HISTORY)?
         .history_ignore_dups(true)?
         .auto_add_history(false)
         .bracketed_paste(true)
+        // Not for colours: without them the editor writes lines as they are.
+        .color_mode(ColorMode::Forced)
         .build();
-    DefaultEditor::with_config(config)
+    let mut editor = LineEditor::with_config(config)?;
+    editor.set_helper(Some(Harmless));
+    Ok(editor)
 }
 
-fn keep(editor: &mut DefaultEditor, line: &str, file: &Path) -> rustyline::Result<()> {
+fn keep(editor: &mut LineEditor, line: &str, file: &Path) -> rustyline::Result<()> {
     if !editor.add_history_entry(line)? {
         return Ok(());
     }

@@ -229,6 +229,12 @@ fn push_fact(ink: &mut Ink, name: &str, what: &str, paint: Paint, (style, width)
 
 #[cfg(test)]
 mod tests {
+    use agent::permissions::Because;
+    use agent::tool::GrantedPath;
+    use serde_json::json;
+
+    use super::super::tests::{coloured, plain, request};
+    use super::super::{Audience, Look, Render as _, Text};
     use super::*;
 
     #[test]
@@ -248,5 +254,95 @@ mod tests {
         let mut few: Vec<Line> = (1..=10).map(line).collect();
         assert_eq!(collapse(&mut few, Extent { whole: 10, head: 2, tail: 1 }), Asked::Whole);
         assert_eq!(few.len(), 10);
+    }
+
+    /// What a question looks like, and whether all of it is there.
+    fn asked(request: &ApprovalRequest, look: Look) -> (String, Asked) {
+        let mut out = Vec::new();
+        let mut renderer = Text::new(&mut out, Vec::new(), Audience::Conversation, look);
+        let asked = renderer.question(request).unwrap();
+        renderer.keys(asked, !request.proposals.is_empty()).unwrap();
+        drop(renderer);
+        (String::from_utf8(out).unwrap(), asked)
+    }
+
+    #[test]
+    fn a_question_shows_all_of_what_is_approved() {
+        let command = format!("echo hi{}; rm -rf x", " ".repeat(300));
+        let request = request(json!({"command": command, "timeout_ms": 5}));
+        let (out, extent) = asked(&request, plain());
+        assert_eq!(
+            out,
+            "bash would run a command\n  │ echo hi⟨300 blanks⟩; rm -rf x\n  │ timeout_ms: 5\n  \
+             y this once · n no · or say what to do instead\n"
+        );
+        assert_eq!(extent, Asked::Whole);
+    }
+
+    #[test]
+    fn a_question_names_the_rule_that_asks_and_what_a_yes_opens() {
+        let because = Because {
+            why: "a rule asks about this command".into(),
+            rule: Some("bash(git push:*)".into()),
+            origin: Some("/home/me/.config/anvil/config.toml:3".into()),
+        };
+        let path = GrantedPath { path: "/etc/ho\nsts".into(), write: true };
+        let grants = Grants { network: true, paths: vec![path] };
+        let request =
+            ApprovalRequest { because, grants, ..request(json!({"command": "git push"})) };
+        for (width, want) in [
+            (
+                80,
+                "a rule asks about this command\n  │ git push\n  \
+                 rule   bash(git push:*) · /home/me/.config/anvil/config.toml:3\n  \
+                 opens  the network, for this call\n  opens  /etc/ho\\nsts to write, for this call\n",
+            ),
+            (
+                40,
+                "a rule asks about this command\n  │ git push\n  \
+                 rule   bash(git push:*) ·\n         /home/me/.config/anvil/config.t\n         oml:3\n  \
+                 opens  the network, for this call\n  opens  /etc/ho\\nsts to write, for\n         this call\n",
+            ),
+        ] {
+            let (out, _) = asked(&request, Look { width, ..plain() });
+            assert!(out.starts_with(want), "{out}");
+            assert!(out.lines().all(|line| columns(line) <= width), "{out}");
+        }
+    }
+
+    #[test]
+    fn a_long_command_is_shown_with_both_its_ends_and_whole_when_that_is_asked_for() {
+        let command: String = (1..=99).map(|line| format!("echo {line}\n")).collect();
+        let request = request(json!({"command": command + "rm -rf x"}));
+        let (out, extent) = asked(&request, plain());
+        assert_eq!(extent, Asked::Collapsed);
+        assert!(out.contains("  │ echo 1\n") && out.contains("  │ rm -rf x\n"), "{out}");
+        assert!(
+            out.contains("… 74 more lines: v shows them …") && out.contains("· v show"),
+            "{out}"
+        );
+        let mut whole = Vec::new();
+        let mut renderer = Text::new(&mut whole, Vec::new(), Audience::Conversation, plain());
+        renderer.whole(&request).unwrap();
+        drop(renderer);
+        let whole = String::from_utf8(whole).unwrap();
+        assert_eq!(whole.lines().count(), 100);
+        assert!(whole.lines().all(|line| line.starts_with("  │ ")), "{whole}");
+    }
+
+    #[test]
+    fn a_line_that_is_typed_replaces_itself_and_leaves_the_cursor_where_it_is() {
+        let draw = |look, cursor| {
+            let mut out = Vec::new();
+            let look = Look { width: 12, ..look };
+            let mut renderer = Text::new(&mut out, Vec::new(), Audience::Conversation, look);
+            renderer.draw("Rule: ", &Visible::own("ab"), cursor).unwrap();
+            drop(renderer);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(draw(plain(), 1), "\rRule: ab   \rRule: a");
+        let prompt = "\r\x1b[1mRule: \x1b[0m";
+        assert_eq!(draw(coloured(), 2), format!("{prompt}ab\x1b[K"));
+        assert_eq!(draw(coloured(), 1), format!("{prompt}ab\x1b[K{prompt}a"));
     }
 }

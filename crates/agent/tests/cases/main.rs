@@ -11,12 +11,13 @@ mod fs;
 mod memory;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod shell;
 mod support;
 
 use std::collections::BTreeMap;
 
 /// The kinds that have a module here.
-const COVERED: &[&str] = &["bash", "edit", "fs", "sandbox"];
+const COVERED: &[&str] = &["bash", "edit", "fs", "sandbox", "shell"];
 
 #[test]
 fn kinds_that_no_module_covers_are_counted_and_told() {

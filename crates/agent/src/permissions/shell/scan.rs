@@ -90,6 +90,8 @@ struct Line {
     timed: bool,
     /// An assignment or a redirection came before it, after which no word is reserved.
     prefixed: bool,
+    /// It reads from a pipe, where `time` is a program.
+    piped: bool,
     /// `coproc` came before it: its first word may be a name.
     coprocess: bool,
     /// The words of `for` and `select`, which may end without a separator.
@@ -224,8 +226,10 @@ impl Scanner<'_> {
                     self.redirect();
                 }
                 b'&' | b'|' => {
-                    self.at += 1;
+                    let both = self.sees("||") || self.sees("&&");
+                    self.at += if both { 2 } else { 1 };
                     self.end(&mut line);
+                    line.piped = byte == b'|' && !both;
                 }
                 b'(' => self.open(&mut line, &mut frames),
                 b')' => {
@@ -396,7 +400,7 @@ impl Scanner<'_> {
                 _ if line.prefixed => line.words.push(token.word),
                 "if" | "then" | "else" | "elif" | "fi" | "do" | "done" | "while" | "until"
                 | "!" | "{" | "}" => {}
-                "time" => line.timed = true,
+                "time" if !line.piped => line.timed = true,
                 "coproc" => line.coprocess = true,
                 "esac" if frames.last() == Some(&Frame::Branch) => drop(frames.pop()),
                 "case" => self.case(frames),

@@ -52,7 +52,7 @@ impl Scanner<'_> {
                     literal = None;
                     self.backquoted(Quoting::Bare);
                 }
-                b'[' if may_assign && is_name(&self.text[start..self.at]) => {
+                b'[' if may_assign && is_name(&joined(&self.text[start..self.at])) => {
                     brackets = true;
                     self.index();
                 }
@@ -61,7 +61,7 @@ impl Scanner<'_> {
                     brackets |= byte == b'[';
                     let raw = &self.text[start..self.at];
                     if byte == b'=' && may_assign && !is_assignment {
-                        is_assignment = is_assignable(raw);
+                        is_assignment = is_assignable(&joined(raw));
                     }
                     let tilde = byte == b'~' && (raw.is_empty() || raw.ends_with(['=', ':']));
                     if tilde || matches!(byte, b'*' | b'?') {
@@ -71,7 +71,7 @@ impl Scanner<'_> {
                 }
             }
         }
-        let raw = self.text[start..self.at].replace("\\\n", "");
+        let raw = joined(&self.text[start..self.at]);
         let expands = |text: &String| {
             (braces && (text.contains(',') || text.contains("..")))
                 || (brackets && raw != "[" && raw != "[[" && raw.contains(']'))
@@ -346,6 +346,11 @@ impl Scanner<'_> {
             }
         }
     }
+}
+
+/// The text without the marks of continued lines.
+fn joined(raw: &str) -> String {
+    raw.replace("\\\n", "")
 }
 
 /// The parenthesis at the start is closed by the one at the end, and no quote makes that doubtful.

@@ -229,7 +229,7 @@ impl Sandbox {
             false => Cow::Owned(plan_mounts(&opened(&plan.ground, grants), may_write)),
         };
         let inside = bwrap::Inside { mounts: &mounts, has_network, cwd, env: &inner };
-        let (mut all, descriptors) = bwrap::arguments(tool.abilities, &inside)?;
+        let bwrap::Start { args: mut all, files, report } = bwrap::start(tool.abilities, &inside)?;
         all.push(program.as_os_str().to_owned());
         all.extend(args);
         Ok(Wrapped {
@@ -238,9 +238,9 @@ impl Sandbox {
             args: all,
             // What the wrapper is started with can be read inside, so it is next to nothing.
             env: env.into_iter().filter(|(name, _)| name == "ANVIL_CALL_ID").collect(),
-            descriptors,
+            descriptors: files,
             confines: true,
-            aftermath: Aftermath(Some(Held { plan, may_write, has_network })),
+            aftermath: Aftermath(Some(Held { plan, may_write, has_network, report })),
         })
     }
 
@@ -284,15 +284,24 @@ struct Held {
     plan: Arc<Plan>,
     may_write: bool,
     has_network: bool,
+    report: bwrap::Report,
 }
 
 impl Aftermath {
+    /// Why the command never ran, if the errors are the wrapper's own words.
+    pub fn refusal(&self, errors: &[u8]) -> Option<SandboxError> {
+        let held = self.0.as_ref()?;
+        let said = String::from_utf8_lossy(errors);
+        let is_refusal = said.starts_with("bwrap: ") && !held.report.tells_of_a_command();
+        is_refusal.then(|| SandboxError::Unsupported(probe::explain(&said)))
+    }
+
     /// Moves away what the command made and must not have, and looks in the errors that it printed for
     /// what was held back. Says what there is to know, one line each. Does blocking file work; to be called
     /// once nothing of the command runs any more.
     #[must_use]
     pub fn settle(&self, printed: &[u8]) -> Vec<String> {
-        let Some(Held { plan, may_write, has_network }) = &self.0 else { return Vec::new() };
+        let Some(Held { plan, may_write, has_network, .. }) = &self.0 else { return Vec::new() };
         let mut said = plan.watched.settle();
         let ground = &plan.ground;
         let writable = ground.writable.iter().filter(|_| *may_write).map(PathBuf::as_path);
@@ -345,4 +354,45 @@ fn with_plain_path(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsStrin
         *path = std::env::join_paths(folders).unwrap_or_default();
     }
     env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_a_person_what_to_do_and_invites_nobody_else() {
+        let problem = Problem { what: "it is not installed".into(), remedy: "install it".into() };
+        let said = SandboxError::Unsupported(problem).to_string();
+        assert!(said.contains("it is not installed") && said.contains("install it"), "{said}");
+        assert!(said.contains("for the user to mend, not for you"), "{said}");
+        assert!(said.contains("Only the user can also choose"), "{said}");
+    }
+
+    #[test]
+    fn the_environment_inside_has_a_place_for_temporary_files_and_says_that_it_is_offline() {
+        let env = [("TMPDIR", "/var/folders/x"), ("HOME", "/h")];
+        let env: Vec<_> = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
+        let get = |network, name: &str| {
+            let inner = environment(env.clone(), network);
+            inner.into_iter().find(|(n, _)| n == name).map(|(_, value)| value)
+        };
+        assert_eq!(get(true, "TMPDIR"), Some("/tmp".into()));
+        assert_eq!(get(true, "HOME"), Some("/h".into()));
+        assert_eq!(get(true, "CARGO_NET_OFFLINE"), None);
+        assert_eq!(get(false, "CARGO_NET_OFFLINE"), Some("true".into()));
+    }
+
+    #[test]
+    fn a_workspace_that_is_everything_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        std::fs::create_dir(home.join("p")).unwrap();
+        for (dir, is_refused) in [("/".into(), true), (home.clone(), true), (home.join("p"), false)]
+        {
+            let layout = Layout { homes: vec![home.clone()], ..Layout::workspace(&dir) };
+            let result = survey::survey(&layout);
+            assert_eq!(matches!(result, Err(SandboxError::TooWide { .. })), is_refused, "{dir:?}");
+        }
+    }
 }

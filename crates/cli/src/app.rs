@@ -22,7 +22,7 @@ use std::sync::Arc;
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
-use agent::sandbox::{Sandbox, SandboxPolicy};
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -328,7 +328,7 @@ impl Work {
             cwd,
         )?;
         let roots = &configuration.roots;
-        let commands = commands(configuration, cwd, &self.env.own_dirs);
+        let commands = commands(configuration, cwd, &self.env, &self.session_id);
         let sandbox = Arc::clone(&commands.sandbox);
         let policy = policy::policy(configuration, cwd, &self.env, sandbox)?;
         Ok(Agent::new(AgentParts {
@@ -420,12 +420,22 @@ pub(crate) fn builtin_tools(
 }
 
 /// Commands as configured: confined, and with the variables that a person trusted them with.
-fn commands(configuration: &Configuration, cwd: &Path, own: &[PathBuf]) -> Bash {
+fn commands(
+    configuration: &Configuration,
+    cwd: &Path,
+    env: &Environment,
+    session_id: &str,
+) -> Bash {
     let settings = &configuration.settings;
     let passthrough = settings.runtime.sandbox.env_passthrough.iter().flatten();
+    let layout = Layout {
+        writable: configuration.roots.clone(),
+        quarantine: env.data_dir.as_ref().map(|dir| dir.join("quarantine").join(session_id)),
+        ..sandbox::layout(cwd, &env.own_dirs)
+    };
     Bash {
         passthrough: passthrough.map(OsString::from).collect(),
-        sandbox: sandbox::sandbox(settings, cwd, own, &configuration.roots),
+        sandbox: sandbox::sandbox(settings, layout),
     }
 }
 

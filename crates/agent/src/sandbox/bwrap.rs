@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::io::pread;
 
 use super::mounts::Mount;
 use super::seccomp;
@@ -17,6 +18,8 @@ use super::seccomp;
 /// The numbers under which bubblewrap finds its options and the list of refused calls.
 const OPTIONS: i32 = 3;
 const SECCOMP: i32 = 4;
+/// The number under which it writes how it went.
+const STATUS: i32 = 5;
 
 /// Open files with the numbers under which the program finds them.
 pub(super) type Files = Vec<(OwnedFd, i32)>;
@@ -47,18 +50,40 @@ pub(super) struct Inside<'a> {
     pub(super) env: &'a [(OsString, OsString)],
 }
 
-/// The arguments before the command, and the files that they speak of.
-pub(super) fn arguments(
-    abilities: Abilities,
-    inside: &Inside<'_>,
-) -> io::Result<(Vec<OsString>, Files)> {
+/// The beginning of a command line.
+pub(super) struct Start {
+    /// The arguments before the command.
+    pub(super) args: Vec<OsString>,
+    /// The files that they speak of.
+    pub(super) files: Files,
+    /// Where it will say how it went.
+    pub(super) report: Report,
+}
+
+/// A file in which bubblewrap says how it went.
+#[derive(Debug)]
+pub(super) struct Report(OwnedFd);
+
+impl Report {
+    /// Whether the command was started, once all is over. Until then the command's exit is not told.
+    pub(super) fn tells_of_a_command(&self) -> bool {
+        let mut text = [0; 512];
+        let length = pread(&self.0, &mut text, 0).unwrap_or_default();
+        String::from_utf8_lossy(&text[..length]).contains("\"exit-code\"")
+    }
+}
+
+/// The arguments before the command, with what they need.
+pub(super) fn start(abilities: Abilities, inside: &Inside<'_>) -> io::Result<Start> {
     let options = options(abilities, inside);
+    let report = open_file("anvil-report", &[])?;
     let files = vec![
         (open_file("anvil-sandbox", &options)?, OPTIONS),
         (open_file("anvil-seccomp", &seccomp::program())?, SECCOMP),
+        (report.try_clone()?, STATUS),
     ];
-    let arguments = ["--args".into(), OPTIONS.to_string().into(), "--".into()];
-    Ok((arguments.into(), files))
+    let args = ["--args".into(), OPTIONS.to_string().into(), "--".into()];
+    Ok(Start { args: args.into(), files, report: Report(report) })
 }
 
 /// The options, each ended by a NUL.
@@ -84,7 +109,7 @@ fn options(abilities: Abilities, inside: &Inside<'_>) -> Vec<u8> {
         options.add(&[OsStr::new("--setenv"), name, value]);
     }
     options.add(&[OsStr::new("--chdir"), inside.cwd.as_os_str()]);
-    options.add(&["--seccomp", &SECCOMP.to_string()]);
+    options.add(&["--seccomp", &SECCOMP.to_string(), "--json-status-fd", &STATUS.to_string()]);
     options.0
 }
 

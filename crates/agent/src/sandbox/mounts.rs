@@ -142,7 +142,9 @@ fn places(ground: &Ground, may_write: bool) -> BTreeMap<PathBuf, Place> {
     for dir in &ground.hidden_dirs {
         put(dir, if root_of(dir).is_some() { Place::HiddenInside } else { Place::Hidden });
     }
-    ground.readable.iter().for_each(|path| put(path, Place::Readable));
+    // A toolchain inside the workspace is a part of it.
+    let elsewhere = ground.readable.iter().filter(|path| root_of(path).is_none());
+    elsewhere.for_each(|path| put(path, Place::Readable));
     let open = if may_write { Place::Writable } else { Place::Readable };
     roots.iter().for_each(|path| put(path, open));
     for path in &ground.protected {
@@ -157,4 +159,122 @@ fn places(ground: &Ground, may_write: bool) -> BTreeMap<PathBuf, Place> {
         put(path, if *write { Place::GrantedWritable } else { Place::Granted });
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mounts after the fixed part, a line each, in their order.
+    fn planned(ground: &Ground, may_write: bool) -> String {
+        let fixed = fixed(ground).len();
+        let lines =
+            plan_mounts(ground, may_write).into_iter().skip(fixed).map(|mount| match mount {
+                Mount::ReadOnly(path) => format!("read-only   {}", path.display()),
+                Mount::ReadWrite(path) => format!("read-write  {}", path.display()),
+                Mount::Empty { at, .. } => format!("empty       {}", at.display()),
+                Mount::Unreadable(path) => format!("unreadable  {}", path.display()),
+                Mount::Seal(path) => format!("seal        {}", path.display()),
+                Mount::Devices(path) | Mount::Processes(path) => panic!("{} again", path.display()),
+            });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn paths(paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+
+    fn ground() -> Ground {
+        Ground {
+            hidden_dirs: paths(&["/home/me", "/home", "/home/me/p/.ssh"]),
+            hidden_files: paths(&["/etc/shadow", "/home/me/p/web/.env"]),
+            readable: paths(&["/home/me/.cargo/bin", "/home/me/p/tools"]),
+            writable: paths(&["/home/me/p", "/data/out"]),
+            protected: paths(&["/home/me/p/.git", "/home/me/p/a/b/.git", "/home/me/.config/anvil"]),
+            ..Ground::default()
+        }
+    }
+
+    #[test]
+    fn what_is_shown_lies_over_what_is_hidden_and_what_is_protected_over_both() {
+        insta::assert_snapshot!(planned(&ground(), true), @r"
+        empty       /home
+        empty       /home/me
+        read-write  /data/out
+        unreadable  /etc/shadow
+        read-write  /home/me/p
+        read-only   /home/me/.cargo/bin
+        read-write  /home/me/p/a
+        read-only   /home/me/p/.git
+        empty       /home/me/p/.ssh
+        read-write  /home/me/p/a/b
+        unreadable  /home/me/p/web/.env
+        read-only   /home/me/p/a/b/.git
+        seal        /home
+        seal        /home/me
+        seal        /home/me/p/.ssh
+        ");
+    }
+
+    #[test]
+    fn without_the_right_to_write_everything_is_read_only() {
+        insta::assert_snapshot!(planned(&ground(), false), @r"
+        empty       /home
+        empty       /home/me
+        read-only   /data/out
+        unreadable  /etc/shadow
+        read-only   /home/me/p
+        read-only   /home/me/.cargo/bin
+        empty       /home/me/p/.ssh
+        unreadable  /home/me/p/web/.env
+        seal        /home
+        seal        /home/me
+        seal        /home/me/p/.ssh
+        ");
+    }
+
+    #[test]
+    fn the_fixed_part_comes_first_and_is_the_same_for_everybody() {
+        let ground = Ground {
+            kernel: paths(&["/proc/sys"]),
+            temporary: paths(&["/run", "/tmp"]),
+            ..Ground::default()
+        };
+        assert_eq!(plan_mounts(&ground, true), fixed(&ground));
+        let lines: Vec<String> = fixed(&ground).iter().map(|mount| format!("{mount:?}")).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        ReadOnly("/")
+        Devices("/dev")
+        Processes("/proc")
+        ReadOnly("/proc/sys")
+        Empty { at: "/dev/shm", bytes: 536870912, mode: 1023 }
+        Seal("/dev")
+        Empty { at: "/run", bytes: 67108864, mode: 493 }
+        Empty { at: "/tmp", bytes: 2147483648, mode: 1023 }
+        "#);
+    }
+
+    #[test]
+    fn what_was_granted_for_one_command_is_open_for_it_even_if_it_is_hidden_otherwise() {
+        let ground = Ground { granted: vec![("/home/me/.ssh/config".into(), false)], ..ground() };
+        let planned = planned(&ground, true);
+        let at =
+            |line: &str| planned.find(line).unwrap_or_else(|| panic!("no {line} in {planned}"));
+        assert!(at("empty       /home/me\n") < at("read-only   /home/me/.ssh/config"));
+        assert!(at("read-only   /home/me/.ssh/config") < at("seal        /home/me"));
+    }
+
+    #[test]
+    fn a_workspace_inside_what_is_protected_can_still_be_written() {
+        let ground = Ground {
+            writable: paths(&["/d", "/d/data/worktrees/w"]),
+            protected: paths(&["/d/data"]),
+            ..Ground::default()
+        };
+        insta::assert_snapshot!(planned(&ground, true), @r"
+        read-write  /d
+        read-only   /d/data
+        read-write  /d/data/worktrees/w
+        ");
+    }
 }

@@ -101,6 +101,12 @@ fn find() -> Result<PathBuf, Problem> {
             remedy: install().to_owned(),
         });
     };
+    if !sees_root() {
+        return Err(Problem {
+            what: "anvil runs inside another sandbox, in which root does not exist".to_owned(),
+            remedy: "rely on that one, with --sandbox external".to_owned(),
+        });
+    }
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !is_the_systems(&real) {
         return Err(Problem {
@@ -112,6 +118,13 @@ fn find() -> Result<PathBuf, Problem> {
         });
     }
     Ok(real)
+}
+
+/// Whether the first user is known here at all: in a user namespace without one nobody can tell what is root's.
+/// user_namespaces(7) has the format: a first id inside, one outside, how many.
+fn sees_root() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.lines().any(|line| line.split_whitespace().next() == Some("0"))
 }
 
 /// Whether only root can change the program, or put another one in its place.
@@ -175,8 +188,8 @@ fn try_with(path: &Path, abilities: Abilities) -> Result<(bool, String), Problem
     };
     let mounts = plan_mounts(&ground, false);
     let inside = Inside { mounts: &mounts, has_network: false, cwd: Path::new("/"), env: &[] };
-    let (mut args, files) =
-        bwrap::arguments(abilities, &inside).map_err(|error| explain(&error.to_string()))?;
+    let start = bwrap::start(abilities, &inside).map_err(|error| explain(&error.to_string()))?;
+    let bwrap::Start { mut args, files, .. } = start;
     args.push("/bin/true".into());
     run(path, args, files)
 }

@@ -76,6 +76,30 @@ const REFUSED_SOCKETS: &[i32] = &[
     libc::AF_CAN,
 ];
 
+/// Calls that set the mode of a file, and which argument it is.
+#[cfg(target_arch = "x86_64")]
+const SET_MODE: &[(i64, u8)] = &[
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_creat, 1),
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const SET_MODE: &[(i64, u8)] =
+    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+
+/// The same number everywhere, since Linux 6.6.
+const FCHMODAT2: i64 = 452;
+
+/// Calls that open a file, and which argument says how; the next one is the mode of a new one.
+#[cfg(target_arch = "x86_64")]
+const OPEN: &[(i64, u8)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPEN: &[(i64, u8)] = &[(libc::SYS_openat, 2)];
+
 /// Requests to a terminal: typing into it, pasting into it.
 const REFUSED_REQUESTS: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
 
@@ -114,6 +138,7 @@ pub(super) fn program() -> Vec<u8> {
 fn prelude() -> Vec<sock_filter> {
     let step = |code, k| sock_filter { code, jt: 0, jf: 0, k };
     let errno = |errno: i32| step(RETURN, ERRNO | errno.unsigned_abs());
+    let number = |call: i64| u32::try_from(call).expect("the numbers of calls are small");
     let (_, arch) = OWN;
     vec![
         // Another kind of program has other numbers for the same calls.
@@ -123,12 +148,10 @@ fn prelude() -> Vec<sock_filter> {
         step(LOAD, NUMBER),
         sock_filter { jf: 1, ..step(JUMP_FROM, FIRST_OF_X32) },
         errno(libc::EPERM),
-        // Its flags lie in memory, where nothing here can read them; told that there is no such call, the C
-        // library goes on with the older one.
-        sock_filter {
-            jf: 1,
-            ..step(JUMP_EQUAL, u32::try_from(libc::SYS_clone3).expect("a small number"))
-        },
+        // Their flags lie in memory, where nothing here can read them. Told that there is no such call,
+        // programs go on with the older one.
+        sock_filter { jt: 1, ..step(JUMP_EQUAL, number(libc::SYS_clone3)) },
+        sock_filter { jf: 1, ..step(JUMP_EQUAL, number(libc::SYS_openat2)) },
         errno(libc::ENOSYS),
     ]
 }
@@ -157,6 +180,17 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     let not_route = SeccompCondition::new(2, Dword, Ne, 0)?;
     sockets.push(SeccompRule::new(vec![family(libc::AF_NETLINK)?, not_route])?);
     rules.insert(libc::SYS_socket, sockets);
+    // Files that run with the rights of whoever runs anvil, for everybody on the machine.
+    let set_user = u64::from(libc::S_ISUID);
+    for (call, mode) in SET_MODE {
+        rules.insert(*call, vec![rule(*mode, Dword, MaskedEq(set_user), set_user)?]);
+    }
+    let create = u64::from(libc::O_CREAT.unsigned_abs());
+    for (call, flags) in OPEN {
+        let creates = SeccompCondition::new(*flags, Dword, MaskedEq(create), create)?;
+        let sets = SeccompCondition::new(flags + 1, Dword, MaskedEq(set_user), set_user)?;
+        rules.insert(*call, vec![SeccompRule::new(vec![creates, sets])?]);
+    }
     let requests = REFUSED_REQUESTS.iter().map(|request| rule(1, Dword, Eq, *request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     Ok(rules)

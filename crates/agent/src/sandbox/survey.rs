@@ -76,6 +76,9 @@ const MACHINE_SECRET_DIRS: &[&str] = &[
     "/etc/wireguard",
 ];
 
+/// Where daemons listen, outside the usual folder, that do as the first user whatever they are told.
+const POWERFUL_SOCKETS: &[&str] = &["/var/lib/incus", "/var/lib/lxd", "/var/snap/lxd/common/lxd"];
+
 /// What changes the machine, or tells of its other users; proc(5).
 const KERNEL: &[&str] = &[
     "/proc/acpi",
@@ -136,6 +139,7 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
     }
     let mut hidden_files = present(MACHINE_SECRETS);
     let mut hidden_dirs = present(MACHINE_SECRET_DIRS);
+    hidden_dirs.extend(present(POWERFUL_SOCKETS));
     let mut links = Vec::new();
     for root in &writable {
         let found = Found::below(root, &layout.masked)?;
@@ -158,7 +162,10 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
     readable.extend(resolver());
     hidden_dirs.extend(homes);
     hidden_dirs.extend(present(HOMES));
-    hidden_files.extend(real_paths(layout.hidden.iter().cloned()));
+    for path in real_paths(layout.hidden.iter().cloned()) {
+        let list = if path.is_dir() { &mut hidden_dirs } else { &mut hidden_files };
+        list.push(path);
+    }
     let ground = Ground {
         hidden_dirs,
         hidden_files,

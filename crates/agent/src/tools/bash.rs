@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::process::{self, Ended, Keep, OutputSeen, SpawnError, Spec, Stream};
+use crate::process::{self, Ended, Keep, OutputSeen, SpawnError, Spec, Status, Stream};
 use crate::sandbox::{Aftermath, Sandbox, Wrapped};
 use crate::secrets::{RedactStream, Redactor, child_env};
 use crate::tool::{
@@ -103,6 +103,12 @@ impl TypedTool for Bash {
             }
         };
         let errors = finished.stderr.tail_of(DENIAL_BYTES);
+        if finished.status == Status::Exited(1)
+            && finished.stdout.is_empty()
+            && let Some(error) = aftermath.refusal(&errors)
+        {
+            return Err(ToolError::Failed(error.to_string()));
+        }
         let notes = finish_off_runtime(move || Ok(aftermath.settle(&errors))).await?;
         let about = report::About { timeout_ms, redactor: &ctx.redactor, notes: &notes };
         let text = report::text(&finished, about);

@@ -6,6 +6,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a scene that cannot be set fails")]
 
+mod attacks;
+mod elsewhere;
 mod files;
 mod stage;
 

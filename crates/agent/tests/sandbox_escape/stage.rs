@@ -18,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 /// One scene of its own.
 pub(crate) struct Stage {
-    dir: TempDir,
+    dir: PathBuf,
+    /// Removes it.
+    _own: Option<TempDir>,
+    workspace: PathBuf,
     confined: Bash,
 }
 
@@ -26,21 +29,38 @@ const CONFINED: SandboxPolicy = SandboxPolicy::WorkspaceWrite { network: false }
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::in_folder("project")
+    }
+
+    /// With a workspace of this name.
+    pub(crate) fn in_folder(name: &str) -> Self {
         require_bubblewrap();
         let dir = tempfile::tempdir().unwrap();
-        for name in ["home/project", "beside"] {
-            fs::create_dir_all(dir.path().join(name)).unwrap();
-        }
-        let confined = bash(dir.path(), CONFINED);
-        Self { dir, confined }
+        let workspace = dir.path().join("home").join(name);
+        fs::create_dir_all(&workspace).unwrap();
+        fs::create_dir_all(dir.path().join("beside")).unwrap();
+        let confined = bash(dir.path(), &workspace, CONFINED);
+        Self { dir: dir.path().to_owned(), _own: Some(dir), workspace, confined }
+    }
+
+    /// In a folder where it was set before, whether commands can be confined here or not.
+    pub(crate) fn unchecked(dir: &Path) -> Self {
+        let workspace = dir.join("home/project");
+        let confined = bash(dir, &workspace, CONFINED);
+        Self { dir: dir.to_owned(), _own: None, workspace, confined }
+    }
+
+    /// A path beside the home.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.dir.join("beside").join(name)
     }
 
     pub(crate) fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
+        self.dir.join("home")
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
-        self.home().join("project")
+        self.workspace.clone()
     }
 
     pub(crate) fn write_home(&self, name: &str, text: &str) {
@@ -57,7 +77,8 @@ impl Stage {
     }
 
     pub(crate) fn with_network(&self, command: &str) -> String {
-        let bash = bash(self.dir.path(), SandboxPolicy::WorkspaceWrite { network: true });
+        let bash =
+            bash(&self.dir, &self.workspace, SandboxPolicy::WorkspaceWrite { network: true });
         self.run(&bash, command, Grants::default())
     }
 
@@ -70,12 +91,20 @@ impl Stage {
     }
 
     pub(crate) fn read_only(&self, command: &str) -> String {
-        self.run(&bash(self.dir.path(), SandboxPolicy::ReadOnly), command, Grants::default())
+        self.run(
+            &bash(&self.dir, &self.workspace, SandboxPolicy::ReadOnly),
+            command,
+            Grants::default(),
+        )
     }
 
     /// The control of an attack.
     pub(crate) fn unconfined(&self, command: &str) -> String {
-        self.run(&bash(self.dir.path(), SandboxPolicy::FullAccess), command, Grants::default())
+        self.run(
+            &bash(&self.dir, &self.workspace, SandboxPolicy::FullAccess),
+            command,
+            Grants::default(),
+        )
     }
 
     pub(crate) fn run(&self, bash: &Bash, command: &str, grants: Grants) -> String {
@@ -120,7 +149,7 @@ impl Stage {
     /// Makes the workspace one of the kinds that sandboxes are known to litter.
     pub(crate) fn make(&self, kind: &str) {
         let workspace = self.workspace();
-        let beside = self.dir.path().join("beside");
+        let beside = self.dir.join("beside");
         match kind {
             "plain" => self.write("a/b.txt", "text"),
             "repository" => git(&workspace, &["init", "-q"]),
@@ -148,10 +177,8 @@ impl Stage {
 
     /// Every path of the scene with its kind, mode and size.
     pub(crate) fn listing(&self) -> String {
-        let listed = Command::new("find")
-            .arg(self.dir.path())
-            .args(["-printf", "%P %y %m %s %l\n"])
-            .output();
+        let listed =
+            Command::new("find").arg(&self.dir).args(["-printf", "%P %y %m %s %l\n"]).output();
         let mut lines: Vec<String> =
             String::from_utf8(listed.unwrap().stdout).unwrap().lines().map(str::to_owned).collect();
         lines.sort();
@@ -167,9 +194,9 @@ pub(crate) fn output(result: &str) -> &str {
 }
 
 /// The bash tool for the scene in `dir`.
-pub(crate) fn bash(dir: &Path, policy: SandboxPolicy) -> Bash {
+pub(crate) fn bash(dir: &Path, workspace: &Path, policy: SandboxPolicy) -> Bash {
     let home = dir.join("home");
-    let layout = Layout { homes: vec![home.clone()], ..Layout::workspace(home.join("project")) };
+    let layout = Layout { homes: vec![home], ..Layout::workspace(workspace) };
     Bash::new(Arc::new(Sandbox::new(policy, layout)))
 }
 

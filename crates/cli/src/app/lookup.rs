@@ -55,7 +55,8 @@ fn permissions_command(
     cwd: &Path,
     configuration: &Configuration,
 ) -> Result<String, StartError> {
-    let sandbox = commands(configuration, cwd, &env.own_dirs).sandbox;
+    // Nothing runs, so nothing has to be moved away.
+    let sandbox = commands(configuration, cwd, env, "").sandbox;
     let policy = policy::policy(configuration, cwd, env, sandbox)?;
     Ok(match action {
         None => permits::list(&policy, args.output_format),

@@ -48,16 +48,8 @@ const SECRETS: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// What confines the commands of a session in `cwd` and the further folders `roots`; `own` are anvil's own
-/// folders.
-pub(super) fn sandbox(
-    settings: &Settings,
-    cwd: &Path,
-    own: &[PathBuf],
-    roots: &[PathBuf],
-) -> Arc<Sandbox> {
-    let mut layout = layout(cwd, own);
-    layout.writable.extend_from_slice(roots);
+/// What confines the commands of a session, as configured.
+pub(super) fn sandbox(settings: &Settings, mut layout: Layout) -> Arc<Sandbox> {
     layout.masked.extend_from_slice(&settings.instructions.mask);
     Arc::new(Sandbox::new(policy(settings), layout))
 }

@@ -6,10 +6,17 @@
 //! runs; only a person lets commands run unconfined.
 
 mod audit;
+#[cfg(target_os = "linux")]
 mod bwrap;
+mod command;
 mod denial;
 mod mounts;
 mod probe;
+#[cfg_attr(
+    not(target_os = "macos"),
+    expect(dead_code, reason = "its text is tested everywhere, and used on one system")
+)]
+mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod survey;
@@ -24,8 +31,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::permissions::Confinement;
 use crate::tool::Grants;
 use audit::Watched;
+#[cfg(target_os = "linux")]
+use bwrap as backend;
+use command::{Inside, Report, Start};
 use mounts::{Ground, Mount, plan_mounts};
 pub use probe::{Probe, Problem, probe};
+#[cfg(not(target_os = "linux"))]
+use seatbelt as backend;
 use survey::Survey;
 
 /// How commands are confined.
@@ -223,23 +235,27 @@ impl Sandbox {
         let tool = probe::tool().map_err(SandboxError::Unsupported)?;
         let plan = self.plan(may_write)?;
         let has_network = network || grants.network;
-        let inner = environment(with_plain_path(env.clone()), has_network);
-        let mounts = match grants.paths.is_empty() {
-            true => Cow::Borrowed(&plan.mounts),
-            false => Cow::Owned(plan_mounts(&opened(&plan.ground, grants), may_write)),
+        let inner = environment(with_plain_path(env), has_network);
+        let (ground, mounts) = match grants.paths.is_empty() {
+            true => (Cow::Borrowed(&plan.ground), Cow::Borrowed(&plan.mounts)),
+            false => {
+                let ground = opened(&plan.ground, grants);
+                let mounts = plan_mounts(&ground, may_write);
+                (Cow::Owned(ground), Cow::Owned(mounts))
+            }
         };
-        let inside = bwrap::Inside { mounts: &mounts, has_network, cwd, env: &inner };
-        let bwrap::Start { args: mut all, files, report } = bwrap::start(tool.abilities, &inside)?;
+        let inside =
+            Inside { ground: &ground, may_write, mounts: &mounts, has_network, cwd, env: &inner };
+        let Start { args: mut all, env: own, files, report } = backend::start(&tool, &inside)?;
         all.push(program.as_os_str().to_owned());
         all.extend(args);
         Ok(Wrapped {
             program: tool.path,
             arg0: None,
             args: all,
-            // What the wrapper is started with can be read inside, so it is next to nothing.
-            env: env.into_iter().filter(|(name, _)| name == "ANVIL_CALL_ID").collect(),
+            env: own.unwrap_or(inner),
             descriptors: files,
-            confines: true,
+            confines: cfg!(target_os = "linux"),
             aftermath: Aftermath(Some(Held { plan, may_write, has_network, report })),
         })
     }
@@ -284,7 +300,7 @@ struct Held {
     plan: Arc<Plan>,
     may_write: bool,
     has_network: bool,
-    report: bwrap::Report,
+    report: Report,
 }
 
 impl Aftermath {

@@ -3,16 +3,17 @@
 //! All but the command itself goes over `--args`, so no list of processes shows the environment, and no
 //! limit on command lines is met.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
-use rustix::io::pread;
 
+use super::command::{Inside, Report, Start};
 use super::mounts::Mount;
+use super::probe::{Abilities, Tool, UserNamespace};
 use super::seccomp;
 
 /// The numbers under which bubblewrap finds its options and the list of refused calls.
@@ -21,61 +22,9 @@ const SECCOMP: i32 = 4;
 /// The number under which it writes how it went.
 const STATUS: i32 = 5;
 
-/// Open files with the numbers under which the program finds them.
-pub(super) type Files = Vec<(OwnedFd, i32)>;
-
-/// What this bubblewrap on this machine can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Abilities {
-    /// Whether it makes a user namespace, and forbids further ones in it (from 0.8, not when setuid).
-    pub(super) user_namespace: UserNamespace,
-    /// Whether folders in memory can have a size (from 0.7).
-    pub(super) sizes: bool,
-}
-
-/// How the user namespace is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UserNamespace {
-    /// Made, with no further one inside.
-    Last,
-    /// Made where possible.
-    Tried,
-}
-
-/// What a command is run with.
-pub(super) struct Inside<'a> {
-    pub(super) mounts: &'a [Mount],
-    pub(super) has_network: bool,
-    pub(super) cwd: &'a Path,
-    pub(super) env: &'a [(OsString, OsString)],
-}
-
-/// The beginning of a command line.
-pub(super) struct Start {
-    /// The arguments before the command.
-    pub(super) args: Vec<OsString>,
-    /// The files that they speak of.
-    pub(super) files: Files,
-    /// Where it will say how it went.
-    pub(super) report: Report,
-}
-
-/// A file in which bubblewrap says how it went.
-#[derive(Debug)]
-pub(super) struct Report(OwnedFd);
-
-impl Report {
-    /// Whether the command was started, once all is over. Until then the command's exit is not told.
-    pub(super) fn tells_of_a_command(&self) -> bool {
-        let mut text = [0; 512];
-        let length = pread(&self.0, &mut text, 0).unwrap_or_default();
-        String::from_utf8_lossy(&text[..length]).contains("\"exit-code\"")
-    }
-}
-
-/// The arguments before the command, with what they need.
-pub(super) fn start(abilities: Abilities, inside: &Inside<'_>) -> io::Result<Start> {
-    let options = options(abilities, inside);
+/// The beginning of the command line.
+pub(super) fn start(tool: &Tool, inside: &Inside<'_>) -> io::Result<Start> {
+    let options = options(tool.abilities, inside);
     let report = open_file("anvil-report", &[])?;
     let files = vec![
         (open_file("anvil-sandbox", &options)?, OPTIONS),
@@ -83,7 +32,9 @@ pub(super) fn start(abilities: Abilities, inside: &Inside<'_>) -> io::Result<Sta
         (report.try_clone()?, STATUS),
     ];
     let args = ["--args".into(), OPTIONS.to_string().into(), "--".into()];
-    Ok(Start { args: args.into(), files, report: Report(report) })
+    // What it is started with can be read inside, so it is next to nothing.
+    let call = inside.env.iter().filter(|(name, _)| name == "ANVIL_CALL_ID").cloned().collect();
+    Ok(Start { args: args.into(), env: Some(call), files, report: Report(Some(report)) })
 }
 
 /// The options, each ended by a NUL.

@@ -1,4 +1,4 @@
-//! Finds bubblewrap and finds out what it can do on this machine, once per process.
+//! Finds what confines commands, and finds out what it can do on this machine, once per process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,13 +9,29 @@ use std::time::{Duration, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use super::bwrap::{self, Abilities, Inside, UserNamespace};
+use super::backend;
+use super::command::{Files, Inside, Start};
 use super::mounts::{Ground, plan_mounts};
 use crate::process::{self, Captured, Keep, Spec, Status};
 
-/// Where bubblewrap is looked for: folders of the system, never `PATH`, which a repository may be on.
+/// Where it is looked for: folders of the system, never `PATH`, which a repository may be on.
+#[cfg(not(target_os = "macos"))]
 const PLACES: &[&str] =
     &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+#[cfg(target_os = "macos")]
+const PLACES: &[&str] = &["/usr/bin/sandbox-exec"];
+
+/// What is found there.
+#[cfg(not(target_os = "macos"))]
+const BACKEND: &str = "bubblewrap";
+#[cfg(target_os = "macos")]
+const BACKEND: &str = "seatbelt";
+
+/// A program that does nothing.
+#[cfg(not(target_os = "macos"))]
+const TRUE: &str = "/bin/true";
+#[cfg(target_os = "macos")]
+const TRUE: &str = "/usr/bin/true";
 
 /// How long one try may take.
 const TRY_TIME: Duration = Duration::from_secs(10);
@@ -23,7 +39,7 @@ const TRY_TIME: Duration = Duration::from_secs(10);
 /// What the sandbox of this machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// What confines commands: `bubblewrap`, or nothing.
+    /// What confines commands: `bubblewrap`, `seatbelt` on macOS, or nothing.
     pub backend: Option<&'static str>,
     /// Where it is.
     pub path: Option<PathBuf>,
@@ -50,11 +66,29 @@ pub(super) struct Tool {
     pub(super) abilities: Abilities,
 }
 
+/// What a bubblewrap on this machine can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Abilities {
+    /// Whether it makes a user namespace, and forbids further ones in it (from 0.8, not when setuid).
+    pub(super) user_namespace: UserNamespace,
+    /// Whether folders in memory can have a size (from 0.7).
+    pub(super) sizes: bool,
+}
+
+/// How the user namespace is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UserNamespace {
+    /// Made, with no further one inside.
+    Last,
+    /// Made where possible.
+    Tried,
+}
+
 /// What the sandbox of this machine is. Tries it the first time, which takes some 20 milliseconds.
 pub fn probe() -> Probe {
     match tool() {
         Ok(tool) => Probe {
-            backend: Some("bubblewrap"),
+            backend: Some(BACKEND),
             path: Some(tool.path),
             version: Some(tool.version),
             problem: None,
@@ -87,7 +121,7 @@ pub(super) fn tool() -> Result<Tool, Problem> {
 }
 
 fn find() -> Result<PathBuf, Problem> {
-    if !cfg!(target_os = "linux") {
+    if !cfg!(any(target_os = "linux", target_os = "macos")) {
         return Err(Problem {
             what: "commands cannot be confined on this system yet".to_owned(),
             remedy: "start anvil in a container or a virtual machine, with --sandbox external"
@@ -97,11 +131,11 @@ fn find() -> Result<PathBuf, Problem> {
     let found = PLACES.iter().map(Path::new).find(|path| path.exists());
     let Some(path) = found else {
         return Err(Problem {
-            what: "bubblewrap is not installed".to_owned(),
+            what: format!("{BACKEND} is not installed"),
             remedy: install().to_owned(),
         });
     };
-    if !sees_root() {
+    if cfg!(target_os = "linux") && !sees_root() {
         return Err(Problem {
             what: "anvil runs inside another sandbox, in which root does not exist".to_owned(),
             remedy: "rely on that one, with --sandbox external".to_owned(),
@@ -157,6 +191,17 @@ fn install() -> &'static str {
     }
 }
 
+#[cfg(not(target_os = "linux"))]
+fn try_out(path: &Path) -> Result<Tool, Problem> {
+    let abilities = Abilities { user_namespace: UserNamespace::Tried, sizes: false };
+    let tool = Tool { path: path.to_owned(), version: String::new(), abilities };
+    match try_with(&tool)? {
+        (true, _) => Ok(tool),
+        (false, said) => Err(explain(&said)),
+    }
+}
+
+#[cfg(target_os = "linux")]
 fn try_out(path: &Path) -> Result<Tool, Problem> {
     let (_, said) = run(path, vec!["--version".into()], Vec::new())?;
     let version = said.rsplit(' ').next().unwrap_or_default().trim().to_owned();
@@ -170,9 +215,10 @@ fn try_out(path: &Path) -> Result<Tool, Problem> {
     let mut refusal = String::new();
     for user_namespace in ways {
         let abilities = Abilities { user_namespace, sizes: from(7) };
-        let (works, said) = try_with(path, abilities)?;
+        let tool = Tool { path: path.to_owned(), version: version.clone(), abilities };
+        let (works, said) = try_with(&tool)?;
         if works {
-            return Ok(Tool { path: path.to_owned(), version, abilities });
+            return Ok(tool);
         }
         refusal = said;
     }
@@ -180,27 +226,30 @@ fn try_out(path: &Path) -> Result<Tool, Problem> {
 }
 
 /// Runs `true` in the narrowest sandbox there is.
-fn try_with(path: &Path, abilities: Abilities) -> Result<(bool, String), Problem> {
+fn try_with(tool: &Tool) -> Result<(bool, String), Problem> {
     let ground = Ground {
         temporary: vec!["/tmp".into()],
         kernel: vec!["/proc/sys".into()],
         ..Ground::default()
     };
     let mounts = plan_mounts(&ground, false);
-    let inside = Inside { mounts: &mounts, has_network: false, cwd: Path::new("/"), env: &[] };
-    let start = bwrap::start(abilities, &inside).map_err(|error| explain(&error.to_string()))?;
-    let bwrap::Start { mut args, files, .. } = start;
-    args.push("/bin/true".into());
-    run(path, args, files)
+    let inside = Inside {
+        ground: &ground,
+        may_write: false,
+        mounts: &mounts,
+        has_network: false,
+        cwd: Path::new("/"),
+        env: &[],
+    };
+    let start = backend::start(tool, &inside).map_err(|error| explain(&error.to_string()))?;
+    let Start { mut args, files, .. } = start;
+    args.push(TRUE.into());
+    run(&tool.path, args, files)
 }
 
 /// Runs the program and gives whether it succeeded, and what it said. On a thread and a runtime of its own:
 /// whoever asks may be on one already.
-fn run(
-    path: &Path,
-    args: Vec<OsString>,
-    descriptors: bwrap::Files,
-) -> Result<(bool, String), Problem> {
+fn run(path: &Path, args: Vec<OsString>, descriptors: Files) -> Result<(bool, String), Problem> {
     let spec = Spec {
         program: path.to_owned(),
         arg0: None,
@@ -208,7 +257,7 @@ fn run(
         cwd: "/".into(),
         env: Vec::new(),
         descriptors,
-        confines: true,
+        confines: cfg!(target_os = "linux"),
         timeout: TRY_TIME,
         cancel: CancellationToken::new(),
         keep: Keep { head: 4096, tail: 4096 },
@@ -232,6 +281,7 @@ fn text(captured: &Captured) -> String {
     String::from_utf8_lossy(&captured.head).trim().to_owned()
 }
 
+#[cfg(any(target_os = "linux", test))]
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -243,7 +293,7 @@ pub(super) fn explain(said: &str) -> Problem {
     let is_apparmor = fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
         .is_ok_and(|text| text.trim() == "1");
     Problem {
-        what: format!("bubblewrap cannot make a sandbox here ({said})"),
+        what: format!("{BACKEND} cannot make a sandbox here ({said})"),
         remedy: remedy(said, is_apparmor).to_owned(),
     }
 }

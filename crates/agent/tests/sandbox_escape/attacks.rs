@@ -1,7 +1,6 @@
 //! What was tried elsewhere and worked, and what the kernel lets through when nobody thinks of it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 
 use crate::stage::{Stage, output};
@@ -292,14 +291,4 @@ fn commands_side_by_side_do_not_disturb_each_other() {
             assert_eq!(output(&run.join().unwrap()), format!("config\n{n}\n"));
         }
     });
-}
-
-#[test]
-fn programs_of_the_workspace_are_not_found_by_name() {
-    let stage = Stage::new();
-    stage.write("bin/ls", "#!/bin/sh\necho mine\n");
-    fs::set_permissions(stage.workspace().join("bin/ls"), fs::Permissions::from_mode(0o755))
-        .unwrap();
-    let said = stage.confined("echo $PATH | tr : '\\n' | grep -vc ^/; ls bin");
-    assert_eq!(output(&said), "0\nls\n");
 }

@@ -5,6 +5,9 @@
 //! that any of them covers goes. Beside the values there are shapes (see [`shapes`]): keys of well-known
 //! services, signed tokens, private keys.
 //!
+//! What comes in pieces is not looked through across the ends of lines (see [`wrapped`]): every line would
+//! have to wait for the next.
+//!
 //! This is a second line. A program that can read a secret can always write it in a form that nobody
 //! thought of; what protects it is that it cannot be read, see [`child_env`](super::child_env) and the
 //! masks of [`access`](crate::tools::access).
@@ -20,6 +23,7 @@
 mod forms;
 mod shapes;
 mod stream;
+mod wrapped;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -100,12 +104,17 @@ impl Redactor {
     /// The bytes without secrets, whatever their encoding.
     pub fn redact_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         let needles = self.needles();
-        let found = needles.find(bytes, None, true);
-        if found.hidden.is_empty() {
+        let mut hidden = needles.find(bytes, None, true).hidden;
+        let wrapped = needles.find_wrapped(bytes);
+        if hidden.is_empty() && wrapped.is_empty() {
             return Cow::Borrowed(bytes);
         }
+        if !wrapped.is_empty() {
+            hidden.extend(wrapped);
+            hidden = merged(hidden);
+        }
         let mut out = Vec::with_capacity(bytes.len());
-        needles.write(bytes, &found.hidden, Writing::default(), &mut out);
+        needles.write(bytes, &hidden, Writing::default(), &mut out);
         Cow::Owned(out)
     }
 

@@ -331,10 +331,15 @@ impl Work {
         let commands = commands(configuration, cwd, &self.env, &self.session_id);
         let sandbox = Arc::clone(&commands.sandbox);
         let policy = policy::policy(configuration, cwd, &self.env, sandbox)?;
+        let mut files = AccessRules::workspace(cwd).masking(masks);
+        files.protected.extend_from_slice(&self.env.own_dirs);
+        files.writable.extend_from_slice(roots);
+        // What may not be read is not found by a search either.
+        files.masked.extend(policy.parts().rules.masks());
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(cwd, &self.env.own_dirs, roots, masks, commands)?,
+            tools: builtin_tools(files, commands)?,
             policy,
             programs: policy::programs(cwd, roots),
             approver,
@@ -396,18 +401,11 @@ fn tell_choice(model: &Resolved) {
     }
 }
 
-/// The tools on offer for work in `cwd` and the further folders `roots`; `own`, anvil's own folders, and what
-/// `masks` hide are out of their reach.
+/// The tools on offer, with the files that `rules` open to them.
 pub(crate) fn builtin_tools(
-    cwd: &Path,
-    own: &[PathBuf],
-    roots: &[PathBuf],
-    masks: &[String],
+    rules: AccessRules,
     commands: Bash,
 ) -> Result<ToolRegistry, StartError> {
-    let mut rules = AccessRules::workspace(cwd).masking(masks);
-    rules.protected.extend_from_slice(own);
-    rules.writable.extend_from_slice(roots);
     let access = FileAccess::new(rules).map_err(|error| match error {
         AccessError::BadMask(why) => StartError::Config(format!("permissions.mask: {why}")),
         other => StartError::Config(other.to_string()),

@@ -14,6 +14,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::permissions::ByName;
 use agent::process::{self, Keep, Spec, Status};
 use agent::secrets::child_env;
+use agent::tools::access::AccessRules;
 use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
 use llm::recording::Player;
 use llm::{ContentBlock, Provider};
@@ -128,7 +129,7 @@ async fn turn(
             id: "script".to_owned(),
             ..ModelRef::default()
         },
-        tools: app::builtin_tools(cwd, &[], &[], &[], commands)?,
+        tools: app::builtin_tools(AccessRules::workspace(cwd), commands)?,
         // The folder is thrown away, so nothing in it needs a person's word.
         policy: Policy::of_mode(PermissionMode::Bypass),
         programs: Arc::new(ByName),

@@ -113,7 +113,7 @@ fn a_wrong_rule_of_a_trusted_repository_ends_the_run() {
 fn a_repository_takes_away_unasked_and_permits_only_what_was_granted() {
     let home = Home::new();
     user(&home, "[permissions]\nallow = [\"bash(true:*)\"]\n");
-    project(&home, "[permissions]\ndeny = [\"bash(true x:*)\"]\nallow = [\"bash(false:*)\"]\n");
+    project(&home, "[permissions]\ndeny = [\"bash(true x:*)\"]\nallow = [\"bash(make:*)\"]\n");
     let decision = |home: &Home, command: &str| {
         let ran = permissions(home, &["test", command, "--output-format", "json"]);
         serde_json::from_str::<Value>(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"))
@@ -123,9 +123,9 @@ fn a_repository_takes_away_unasked_and_permits_only_what_was_granted() {
     assert_eq!(denied["decision"], "deny");
     assert_eq!(denied["rule"], "bash(true x:*)");
     assert_eq!(denied["origin"], ".anvil/config.toml:2");
-    assert_eq!(decision(&home, "false y")["decision"], "ask");
+    assert_eq!(decision(&home, "make y")["decision"], "ask");
     assert_eq!(run(home.anvil().args(["trust", "grant", "--yes"])).code(), 0);
-    assert_eq!(decision(&home, "false y")["decision"], "allow");
+    assert_eq!(decision(&home, "make y")["decision"], "allow");
 }
 
 #[test]
@@ -185,7 +185,23 @@ fn without_a_person_rules_decide_and_the_rest_is_refused_with_the_way_forward() 
     assert!(is_error && text.contains("denied by the rule bash(touch:*) (--deny)"), "{text}");
     assert!(!home.work().join("z").exists());
     let (text, is_error) = told(&home, "curl http://127.0.0.1:9/", &["--allow", "bash(*)!"]);
-    assert!(is_error && text.contains("requires approval"), "{text}");
+    assert!(is_error && text.contains("--network"), "{text}");
+}
+
+#[test]
+fn what_may_not_be_read_is_not_found_by_a_search_and_nothing_becomes_visible_by_a_rule() {
+    let home = Home::new();
+    project(&home, "[permissions]\ndeny = [\"read_file(plans/**)\", \"read_file(!.env)\"]\n");
+    for name in ["plans/next.txt", ".env", "open.txt"] {
+        fs::create_dir_all(home.work().join("plans")).unwrap();
+        fs::write(home.work().join(name), "needle").unwrap();
+    }
+    let search = Answer::call("grep", json!({"pattern": "needle"}));
+    let model = Model::new([search, Answer::text("done")]);
+    assert_eq!(run(home.anvil_with(&model).args(["-p", "x"])).code(), 0);
+    let (text, _) = model.last_results().remove(0);
+    assert!(text.contains("open.txt") && !text.contains("next.txt"), "{text}");
+    assert!(!text.contains(".env"), "{text}");
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub(super) struct Text {
 #[derive(Debug, Clone)]
 struct Glob {
     start: Start,
+    /// The pattern from there on.
+    from_start: String,
     exact: GlobMatcher,
     any_case: GlobMatcher,
 }
@@ -94,6 +96,25 @@ impl Pattern {
         }
         let text = Text { text: text.to_owned(), argv: argv.ok(), glob: glob.ok() };
         Ok(Self::Text(Box::new(text)))
+    }
+
+    /// The path pattern as a line of `.gitignore`, where one can say the same.
+    pub(super) fn mask(&self) -> Option<String> {
+        let Self::Text(text) = self else { return None };
+        let glob = text.glob.as_ref()?;
+        // Alternatives are unknown there, and a line end would begin another line.
+        if glob.from_start.contains(['{', '\n', '\r']) {
+            return None;
+        }
+        match glob.start {
+            // A leading sign would take a mask back.
+            Start::Anywhere if glob.from_start.starts_with(['!', '#']) => {
+                Some(format!("\\{}", glob.from_start))
+            }
+            Start::Anywhere => Some(glob.from_start.clone()),
+            Start::Workspace => Some(format!("/{}", glob.from_start)),
+            Start::Root | Start::Home => None,
+        }
     }
 
     /// Whether a rule that takes away means this call.
@@ -308,7 +329,12 @@ impl Glob {
                 .map(|glob| glob.compile_matcher())
                 .map_err(|error| RuleFault::BadPath(error.kind().to_string()))
         };
-        Ok(Self { start, exact: build(false)?, any_case: build(true)? })
+        Ok(Self {
+            start,
+            from_start: rest.to_owned(),
+            exact: build(false)?,
+            any_case: build(true)?,
+        })
     }
 
     fn is_match(&self, matcher: &GlobMatcher, path: &Path, territory: &Territory) -> bool {

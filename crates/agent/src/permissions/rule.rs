@@ -203,6 +203,11 @@ impl Rule {
         &self.origin
     }
 
+    /// The rule's path pattern as a mask, where one can say the same.
+    pub(super) fn mask(&self) -> Option<String> {
+        self.pattern.as_ref().filter(|_| self.left_out.is_empty())?.mask()
+    }
+
     /// Whether it is about calls of this tool.
     pub(super) fn is_about(&self, tool: &str) -> bool {
         selects(&self.selector, tool)

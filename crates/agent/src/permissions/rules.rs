@@ -35,6 +35,12 @@ impl Rules {
         }
     }
 
+    /// What the deny rules about reading hide from searches too, which read more than the path they are
+    /// given: masks of the file access, for patterns that begin in the workspace or anywhere.
+    pub fn masks(&self) -> impl Iterator<Item = String> {
+        self.deny.iter().filter(|rule| rule.is_about("read_file")).filter_map(Rule::mask)
+    }
+
     fn list(&mut self, effect: Effect) -> &mut Vec<Rule> {
         match effect {
             Effect::Allow => &mut self.allow,

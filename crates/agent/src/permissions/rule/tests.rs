@@ -135,3 +135,25 @@ fn examples_are_held_against_the_rule() {
     assert_eq!(permits("git push origin main"), Ok(false));
     assert_eq!(permits("git -C elsewhere push"), Ok(false));
 }
+
+#[test]
+fn a_path_pattern_is_a_mask_where_one_can_say_the_same() {
+    let rows = [
+        ("read_file(secrets/**)", Some("/secrets/**")),
+        ("read_file(/secrets/)", Some("/secrets")),
+        ("read_file(*.key)", Some("*.key")),
+        ("read_file(**/x/*.key)", Some("**/x/*.key")),
+        // No rule may make visible what is masked.
+        ("read_file(!.env)", Some("\\!.env")),
+        ("read_file(#x)", Some("\\#x")),
+        ("read_file(a\n!.env)", None),
+        ("read_file(*.{key,pem})", None),
+        ("read_file(//etc/**)", None),
+        ("read_file(~/x)", None),
+        ("read_file(*)", None),
+        ("read_file", None),
+    ];
+    for (text, want) in rows {
+        assert_eq!(read(Effect::Deny, text).unwrap().mask().as_deref(), want, "{text}");
+    }
+}

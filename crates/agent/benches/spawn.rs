@@ -1,7 +1,10 @@
 //! What supervision adds to starting a command: `bash -c true` through the tool, beside a bare spawn.
 
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::tools::bash::Bash;
 use agent::{Tool, ToolContext};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -59,6 +62,7 @@ fn spawn(criterion: &mut Criterion) {
         group.finish();
         drop(ballast);
     }
+    confined(criterion);
     let mut group = criterion.benchmark_group("20 MB of output");
     group.sample_size(10);
     let command = "yes | head -c 20000000";
@@ -69,6 +73,47 @@ fn spawn(criterion: &mut Criterion) {
         bencher.to_async(runtime()).iter(|| through_the_tool(command, &ctx));
     });
     group.finish();
+}
+
+/// A confined command through the tool, beside the same bubblewrap by hand. At most 1.3 times as long.
+fn confined(criterion: &mut Criterion) {
+    if let Some(problem) = agent::sandbox::probe().problem {
+        println!("confined commands are left out: {}", problem.what);
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder can be made");
+    let workspace = dir.path().canonicalize().expect("it was just made");
+    let layout = Layout { homes: vec!["/root".into()], ..Layout::workspace(&workspace) };
+    let policy = SandboxPolicy::WorkspaceWrite { network: false };
+    let bash = Bash::new(Arc::new(Sandbox::new(policy, layout)));
+    let ctx = ToolContext { cwd: workspace.clone(), ..context() };
+    let mut group = criterion.benchmark_group("bash -c true, confined");
+    group.bench_function("bubblewrap by hand", |bencher| {
+        bencher.to_async(runtime()).iter(|| by_hand(&workspace));
+    });
+    group.bench_function("bash tool", |bencher| {
+        bencher.to_async(runtime()).iter(|| async {
+            let output = bash.call(json!({ "command": "true" }), &ctx).await;
+            assert!(output.expect("the command ends").text.starts_with("Exit code: 0"));
+        });
+    });
+    group.finish();
+}
+
+/// The namespaces and the mounts that every command gets, without those of one machine or another.
+async fn by_hand(workspace: &Path) {
+    let output = Command::new("bwrap")
+        .args(["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"])
+        .args(["--unshare-cgroup-try", "--unshare-net", "--cap-drop", "ALL", "--new-session"])
+        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
+        .args(["--ro-bind", "/proc/sys", "/proc/sys", "--tmpfs", "/dev/shm", "--tmpfs", "/run"])
+        .args(["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/root", "--bind"])
+        .args([workspace, workspace])
+        .args(["--remount-ro", "/root", "--", "bash", "-c", "true"])
+        .stdin(Stdio::null())
+        .output()
+        .await;
+    assert!(output.expect("bubblewrap starts").status.success());
 }
 
 criterion_group!(benches, spawn);

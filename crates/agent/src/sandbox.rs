@@ -160,6 +160,8 @@ pub struct Sandbox {
 struct Plan {
     ground: Ground,
     watched: Watched,
+    /// Whether root works in a folder of another user.
+    is_foreign: bool,
     /// Of a call to which nothing was granted.
     mounts: Vec<Mount>,
 }
@@ -273,7 +275,9 @@ impl Sandbox {
             true => Watched::new(&ground.writable, &links, self.layout.quarantine.as_deref()),
             false => Watched::default(),
         };
-        let made = Arc::new(Plan { mounts: plan_mounts(&ground, may_write), ground, watched });
+        let is_foreign = survey::is_foreign(&ground.writable[0]);
+        let mounts = plan_mounts(&ground, may_write);
+        let made = Arc::new(Plan { mounts, ground, watched, is_foreign });
         *plan = Some(Arc::clone(&made));
         Ok(made)
     }
@@ -328,6 +332,7 @@ impl Aftermath {
                 writable: &writable.collect::<Vec<_>>(),
                 hidden: &hidden.collect::<Vec<_>>(),
                 has_network: *has_network,
+                is_foreign: plan.is_foreign,
             },
         ));
         said

@@ -12,6 +12,13 @@ use super::mounts::{Ground, Mount};
 pub(super) type Files = Vec<(OwnedFd, i32)>;
 
 /// What a command is to find.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(
+        dead_code,
+        reason = "a profile takes the ground and leaves folder and environment alone"
+    )
+)]
 pub(super) struct Inside<'a> {
     pub(super) ground: &'a Ground,
     pub(super) may_write: bool,

@@ -26,6 +26,8 @@ pub(super) struct Held<'a> {
     pub(super) hidden: &'a [&'a Path],
     /// Whether it could reach the network.
     pub(super) has_network: bool,
+    /// Whether the workspace is another user's, over whose files root has no power without capabilities.
+    pub(super) is_foreign: bool,
 }
 
 /// The line that tells what was held back, if `printed` says that something was.
@@ -51,6 +53,13 @@ pub(super) fn denial(printed: &str, held: &Held<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    if held.is_foreign && lines().any(|line| says(line, REFUSED)) {
+        return Some(
+            "The workspace belongs to another user, and in the sandbox root has no power over the files of others: \
+             the user has to start anvil as their owner."
+                .to_owned(),
+        );
+    }
     let names_hidden = |line: &str| {
         let names = held.hidden.iter().filter_map(|path| path.file_name()?.to_str());
         names.into_iter().any(|name| line.contains(name))
@@ -67,8 +76,12 @@ mod tests {
 
     #[track_caller]
     fn check(printed: &str, has_network: bool, want: Option<&str>) {
-        let held =
-            Held { writable: &[Path::new("/w")], hidden: &[Path::new("/w/.env")], has_network };
+        let held = Held {
+            writable: &[Path::new("/w")],
+            hidden: &[Path::new("/w/.env")],
+            has_network,
+            is_foreign: false,
+        };
         let said = denial(printed, &held);
         assert_eq!(said.is_some(), want.is_some(), "{said:?}");
         assert!(said.unwrap_or_default().contains(want.unwrap_or_default()));
@@ -79,6 +92,13 @@ mod tests {
         check("touch: cannot touch '/etc/x': Read-only file system", false, Some("only below /w"));
         check("curl: (6) Could not resolve host: example.com", false, Some("no network"));
         check("cat: .env: Permission denied", false, Some("credentials"));
+    }
+
+    #[test]
+    fn a_workspace_of_somebody_else_is_told_as_such() {
+        let held = Held { writable: &[], hidden: &[], has_network: false, is_foreign: true };
+        let said = denial("touch: cannot touch 'x': Permission denied", &held).unwrap();
+        assert!(said.contains("belongs to another user"), "{said}");
     }
 
     #[test]

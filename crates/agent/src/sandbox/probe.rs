@@ -76,6 +76,7 @@ pub(super) struct Abilities {
 }
 
 /// How the user namespace is asked for.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has them"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserNamespace {
     /// Made, with no further one inside.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::mounts::Ground;
@@ -186,6 +187,12 @@ fn workspace(dir: &Path, homes: &[PathBuf]) -> Result<PathBuf, SandboxError> {
         .map_err(|source| SandboxError::Workspace { dir: dir.to_owned(), source })?;
     let is_too_wide = real.parent().is_none() || homes.contains(&real);
     if is_too_wide { Err(SandboxError::TooWide { dir: real }) } else { Ok(real) }
+}
+
+/// Whether this is root in a folder of another user. Without capabilities root is anybody to it.
+pub(super) fn is_foreign(dir: &Path) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    is_root && dir.metadata().is_ok_and(|meta| meta.uid() != 0)
 }
 
 /// Where names of hosts are looked up, if that file leads into a folder that is hidden. Without the network

@@ -292,3 +292,17 @@ fn commands_side_by_side_do_not_disturb_each_other() {
         }
     });
 }
+
+#[test]
+fn a_workspace_of_another_user_is_told_as_such() {
+    let stage = Stage::new();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("only root can have the workspace of another user");
+        return;
+    }
+    std::os::unix::fs::chown(stage.workspace(), Some(65534), Some(65534)).unwrap();
+    let said = stage.confined("touch x");
+    assert!(said.contains("The workspace belongs to another user"), "{said}");
+    assert!(said.contains("Permission denied") && !stage.workspace().join("x").exists());
+    assert!(stage.unconfined("touch x").starts_with("Exit code: 0"));
+}

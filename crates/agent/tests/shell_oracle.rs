@@ -130,9 +130,10 @@ fn accepted(seed: u64, count: usize) -> Vec<Accepted> {
     lines
 }
 
-/// Every command is this; `.`, `:` and `[` are builtins whose names the alphabet makes.
+/// Every command is this. Each process has a file of its own, since bash writes an argument with a newline
+/// in pieces, which the sides of a pipe would mix. `.`, `:` and `[` are builtins whose names the alphabet makes.
 const RECORDER: &str = r#"
-command_not_found_handle() { printf '%s\0' "$#" "$@" >>"$RECORD"; return "$STATUS"; }
+command_not_found_handle() { printf '%s\0' "$#" "$@" >>"$RECORD/$BASHPID"; return "$STATUS"; }
 function . { command_not_found_handle . "$@"; }
 function : { command_not_found_handle : "$@"; }
 function [ { command_not_found_handle [ "$@"; }
@@ -173,7 +174,10 @@ impl Stage {
         let stage = Self(root);
         for (at, line) in lines.enumerate() {
             fs::write(stage.0.path().join(format!("line.{at}")), line).unwrap();
-            (0..2).for_each(|status| fs::create_dir(stage.folder(at, status)).unwrap());
+            for status in 0..2 {
+                fs::create_dir(stage.folder(at, status)).unwrap();
+                fs::create_dir(stage.record(at, status)).unwrap();
+            }
         }
         stage
     }
@@ -206,7 +210,11 @@ impl Stage {
     }
 
     fn recorded(&self, at: usize, status: usize) -> BTreeMap<Vec<String>, usize> {
-        recorded(&fs::read(self.record(at, status)).unwrap_or_default())
+        let mut runs = BTreeMap::new();
+        for entry in fs::read_dir(self.record(at, status)).unwrap() {
+            count_runs(&fs::read(entry.unwrap().path()).unwrap(), &mut runs);
+        }
+        runs
     }
 
     fn files(&self, at: usize, status: usize) -> Vec<String> {
@@ -257,15 +265,14 @@ fn differs(stage: &Stage, at: usize, accepted: &Accepted) -> Option<String> {
     })
 }
 
-fn recorded(record: &[u8]) -> BTreeMap<Vec<String>, usize> {
+/// Adds the argument lists in a record, each with its length before it.
+fn count_runs(record: &[u8], runs: &mut BTreeMap<Vec<String>, usize>) {
     let mut parts =
         record.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
-    let mut runs = BTreeMap::new();
     while let Some(count) = parts.next().filter(|part| !part.is_empty()) {
         let argv: Vec<String> = parts.by_ref().take(count.parse().unwrap()).collect();
         *runs.entry(argv).or_default() += 1;
     }
-    runs
 }
 
 /// Lines of any kind that end by themselves and start nothing without end: no function, which could call

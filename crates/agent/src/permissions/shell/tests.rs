@@ -427,6 +427,8 @@ fn no_nesting_is_too_deep_and_no_line_too_long_to_be_told_about() {
         ("coproc ", ""),
         ("eval ", ""),
         ("sudo ", ""),
+        ("xargs sudo -x ", ""),
+        ("a.=", ""),
         ("<<E ", ""),
         ("'", ""),
         ("\"", ""),
@@ -448,7 +450,8 @@ fn no_nesting_is_too_deep_and_no_line_too_long_to_be_told_about() {
         let reading = Reading::of(&line);
         let seen = reading.commands().iter().any(|found| found.program() == Some("rm"));
         // A comment, a name cut in two or a quote that stays open make it no command.
-        let text = ["#", "'", "\"", "\\", "$x", "sudo ", "eval ", "coproc "].contains(&open);
+        let text = ["#", "'", "\"", "\\", "$x", "sudo ", "xargs sudo -x ", "eval ", "coproc "]
+            .contains(&open);
         assert!(seen || text || !reading.is_complete(), "{open:?}");
         assert!(reading.mentions("rm"), "{open:?}");
     }

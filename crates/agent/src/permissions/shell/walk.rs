@@ -9,6 +9,8 @@ use super::{Found, Simple, Word};
 
 /// Bytes that are read for one line; parts are read again where they may mean two things.
 const MAX_TEXT: usize = 1 << 20;
+/// What a word of a command behind a wrapper counts in bytes.
+const COPIED_WORD: usize = 8;
 /// Commands looked at.
 const MAX_COMMANDS: usize = 20_000;
 /// Settings that change what the rest of a text means.
@@ -74,10 +76,17 @@ impl Walk {
 
     /// Takes down a command, and what it runs in turn.
     fn found(&mut self, words: Vec<Word>, depth: usize) {
+        // Wrappers in wrappers are copied level by level, and twice where an option is not known.
+        let cost = if depth == 0 { 0 } else { words.len() * COPIED_WORD };
+        let Some(left) = self.left.checked_sub(cost) else {
+            self.incomplete = true;
+            return;
+        };
         if self.found.len() >= MAX_COMMANDS || depth > MAX_DEPTH {
             self.incomplete = true;
             return;
         }
+        self.left = left;
         // Which program runs is known only to the shell.
         if words[0] == Word::Unknown {
             self.incomplete = true;

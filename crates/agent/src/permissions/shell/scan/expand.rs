@@ -29,7 +29,7 @@ impl Scanner<'_> {
         let start = self.at;
         let mut literal = Some(String::new());
         let mut is_assignment = false;
-        let (mut braces, mut brackets) = (false, false);
+        let (mut braces, mut brackets, mut equals) = (false, false, false);
         while let Some(byte) = self.peek() {
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
@@ -52,7 +52,7 @@ impl Scanner<'_> {
                     literal = None;
                     self.backquoted(Quoting::Bare);
                 }
-                b'[' if may_assign && is_name(&joined(&self.text[start..self.at])) => {
+                b'[' if may_assign && !brackets && is_name(&joined(&self.text[start..self.at])) => {
                     brackets = true;
                     self.index();
                 }
@@ -60,7 +60,9 @@ impl Scanner<'_> {
                     braces |= matches!(byte, b'{' | b'}');
                     brackets |= byte == b'[';
                     let raw = &self.text[start..self.at];
-                    if byte == b'=' && may_assign && !is_assignment {
+                    // Only the first sign can be one of assignment.
+                    if byte == b'=' && may_assign && !equals {
+                        equals = true;
                         is_assignment = is_assignable(&joined(raw));
                     }
                     let tilde = byte == b'~' && (raw.is_empty() || raw.ends_with(['=', ':']));

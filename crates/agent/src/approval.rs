@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use self::binding::{Binding, Bound};
-pub use self::proposals::proposals;
+pub use self::proposals::{offered_first, proposals};
 use crate::permissions::Because;
 use crate::tool::Grants;
 

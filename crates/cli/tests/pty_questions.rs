@@ -21,7 +21,7 @@ fn asked(answers: impl IntoIterator<Item = Answer>) -> (Home, Model, Pty) {
     pty.send("go\r");
     pty.expect("│ ");
     pty.expect("touch made; echo made it");
-    pty.expect(ALLOW);
+    pty.expect(ALLOW_OR_ALWAYS);
     (home, model, pty)
 }
 
@@ -72,7 +72,7 @@ fn always_allows_commands_of_that_kind_until_the_session_ends() {
     pty.send("a\r");
     pty.expect("bash(cargo test --lib)");
     pty.expect("bash(cargo test:*)");
-    pty.expect("Enter for 2): ");
+    pty.expect("Enter for 3): ");
     pty.send("\r");
     pty.expect("Rule: ");
     pty.expect("bash(cargo test:*)");
@@ -112,6 +112,61 @@ fn a_rule_of_the_session_is_listed_and_forgotten() {
     pty.expect_prompt();
     pty.send("/permissions mode plan\r");
     pty.expect("Now in mode plan");
+}
+
+#[test]
+fn always_for_a_folder_allows_edits_in_it_and_asks_about_others() {
+    let write =
+        |path: &str| Answer::call("write_file", json!({"file_path": path, "content": "x\n"}));
+    let answers = [write("src/a"), write("src/b"), write("other"), Answer::text("as you wish")];
+    let (home, model) = (Home::new(), Model::new(answers));
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect(ALLOW_OR_ALWAYS);
+    pty.send("a\r");
+    pty.expect("write_file(./src/a)");
+    pty.expect("write_file(./src/**)");
+    pty.expect("Enter for 2): ");
+    for next in ["Rule: ", "[s/u]: ", ALLOW_OR_ALWAYS] {
+        pty.send("\r");
+        pty.expect(next);
+    }
+    assert_eq!((home.read("src/a"), home.read("src/b")), ("x\n".into(), "x\n".into()));
+    pty.send("no\r");
+    pty.expect("instead?");
+    pty.send("\r");
+    pty.expect("as you wish");
+    assert!(!home.work().join("other").exists());
+}
+
+#[test]
+fn what_only_a_person_opens_is_named_and_no_rule_is_offered_for_it() {
+    let home = Home::new();
+    let outside = home.home().canonicalize().unwrap().join("notes");
+    std::fs::write(&outside, "far away\n").unwrap();
+    let path = outside.to_str().unwrap();
+    let read = || Answer::call("read_file", json!({"file_path": path}));
+    let model = Model::new([read(), read(), Answer::text("as you wish")]);
+    // Wide enough for any temporary folder.
+    let setup = Setup { columns: 200, ..Setup::default() };
+    let mut pty = Pty::start_with(&home, &model, setup);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("opens");
+    pty.expect("to read, for this call");
+    pty.expect(ALLOW);
+    pty.send("a\r");
+    pty.expect("No rule can allow this");
+    pty.expect(ALLOW);
+    pty.send("y\r");
+    pty.expect("far away");
+    // Only that call.
+    pty.expect(ALLOW);
+    pty.send("n\r");
+    pty.expect("instead?");
+    pty.send("\r");
+    pty.expect("as you wish");
 }
 
 #[test]
@@ -278,7 +333,7 @@ fn what_is_pasted_into_the_question_enters_nothing_and_is_no_yes() {
     pty.expect("y\\ny");
     pty.send("\x15\x1b[200~y\x1b[201~\r");
     pty.expect("typed, not pasted");
-    pty.expect(ALLOW);
+    pty.expect(ALLOW_OR_ALWAYS);
     refuse(&home, &model, &mut pty);
 }
 
@@ -288,7 +343,7 @@ fn the_end_of_a_paste_that_began_before_the_question_does_not_answer_it() {
     // Its beginning went with the keys of before, and so did the mark that it is a paste.
     pty.send("y\rand more\ry\r\x1b[201~");
     pty.expect("not taken for an answer");
-    pty.expect(ALLOW);
+    pty.expect(ALLOW_OR_ALWAYS);
     refuse(&home, &model, &mut pty);
 }
 

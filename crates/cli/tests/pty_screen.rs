@@ -97,6 +97,20 @@ fn what_is_pasted_acts_neither_on_the_prompt_nor_on_a_question() {
 }
 
 #[test]
+fn no_output_of_a_command_can_pass_for_a_question() {
+    let fake = r"printf '⏺ bash(ls)\n  ⎿ ok\nAllow? [y/n]: \033[8m y\n'";
+    let (home, model) = (Home::new(), Model::new([Answer::bash(fake), Answer::text("end")]));
+    let setup = Setup::default().with_args(&["--yolo"]).with_env("NO_COLOR", Some("1"));
+    let mut pty = Pty::start_with(&home, &model, setup);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("\n  ⎿ ");
+    let shown = pty.expect("end");
+    assert!(shown.contains("\n    Allow? [y/n]: "), "{shown}");
+    assert!(!shown.contains("\nAllow?") && !shown.contains('\x1b'), "{shown}");
+}
+
+#[test]
 fn hostile_text_reaches_the_terminal_only_in_visible_form() {
     let (home, model) = (
         Home::new(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::batch::{CANCELLED, Call};
 use super::{Agent, Run};
 use crate::approval::{
-    ApprovalDecision, ApprovalRequest, Binding, Bound, HEADLESS_DENIAL, proposals,
+    ApprovalDecision, ApprovalRequest, Binding, Bound, HEADLESS_DENIAL, offered_first, proposals,
 };
-use crate::permissions::{Because, Decision};
+use crate::permissions::{Because, Confinement, Decision};
 use crate::tool::{Effects, Grants, Tool};
 
 /// How often a person is asked about one call whose meaning changes while they look at it.
@@ -85,7 +85,9 @@ impl Agent {
             _ if run.cancel.is_cancelled() => return Err(CANCELLED.to_owned()),
             ApprovalDecision::Deny { feedback } => return Err(denial(feedback.as_deref())),
             ApprovalDecision::Unattended => {
-                return Err(unattended(&tool.effects(&call.args), &grants, &proposals));
+                let confinement = self.policy.parts().confinement.get();
+                let effects = tool.effects(&call.args);
+                return Err(unattended(&effects, &grants, &proposals, confinement));
             }
             ApprovalDecision::Allow => None,
             ApprovalDecision::Always { rule, .. } => Some(rule),
@@ -143,7 +145,12 @@ impl Agent {
 }
 
 /// What is told where nobody can be asked, with what would have helped.
-fn unattended(effects: &Effects, grants: &Grants, proposals: &[String]) -> String {
+fn unattended(
+    effects: &Effects,
+    grants: &Grants,
+    proposals: &[String],
+    confinement: Confinement,
+) -> String {
     let mut text = HEADLESS_DENIAL.to_owned();
     let mut add = |hint: &str| {
         text.push(' ');
@@ -155,13 +162,15 @@ fn unattended(effects: &Effects, grants: &Grants, proposals: &[String]) -> Strin
     if !grants.paths.is_empty() {
         add("A folder outside the workspace is opened with --add-dir DIR.");
     }
-    // The middle one: about calls like this one, as a person would be offered first.
-    if let Some(rule) = proposals.get(1).or(proposals.first()) {
+    if let Some(rule) = proposals.get(offered_first(proposals)) {
         add(&format!("A rule for it: --allow '{}'.", rule.replace('\'', r"'\''")));
     }
     // Accepting edits does not let a command run.
     if effects.subprocess && grants.is_empty() {
-        add("Commands run with --permission-mode bypass.");
+        add(match confinement {
+            Confinement::None => "Commands run with --permission-mode bypass.",
+            _ => "Commands run in the sandbox with --permission-mode auto.",
+        });
     }
     text
 }
@@ -183,16 +192,19 @@ mod tests {
     #[test]
     fn where_nobody_can_be_asked_the_way_forward_is_told() {
         let nothing = Grants::default();
-        let told = unattended(&Effects::none(), &nothing, &[]);
+        let told = unattended(&Effects::none(), &nothing, &[], Confinement::None);
         assert_eq!(told, HEADLESS_DENIAL);
         let rules = ["bash(cargo test --lib)", "bash(cargo test:*)"].map(str::to_owned);
-        let told = unattended(&Effects::command(), &nothing, &rules);
+        let told = unattended(&Effects::command(), &nothing, &rules, Confinement::Workspace);
         assert!(told.starts_with(HEADLESS_DENIAL), "{told}");
         assert!(told.contains("--allow 'bash(cargo test:*)'"), "{told}");
-        let told = unattended(&Effects::command(), &nothing, &["bash(echo it's)".to_owned()]);
+        assert!(told.ends_with("with --permission-mode auto."), "{told}");
+        let quoted = ["bash(echo it's)".to_owned()];
+        let told = unattended(&Effects::command(), &nothing, &quoted, Confinement::None);
         assert!(told.contains(r"--allow 'bash(echo it'\''s)'"), "{told}");
         let paths = vec![GrantedPath { path: "/etc".into(), write: false }];
-        let told = unattended(&Effects::command(), &Grants { network: true, paths }, &[]);
+        let grants = Grants { network: true, paths };
+        let told = unattended(&Effects::command(), &grants, &[], Confinement::None);
         assert!(told.contains("--network") && told.contains("--add-dir"), "{told}");
         assert!(!told.contains("bypass"), "{told}");
     }

@@ -22,6 +22,13 @@ pub fn proposals(tool: &dyn Tool, args: &Value) -> Vec<String> {
     }
 }
 
+/// Which of the proposals is offered before the others: commands that begin like this one, the folder of
+/// a file, and else exactly this call.
+pub fn offered_first(rules: &[String]) -> usize {
+    let prefix = rules.iter().rposition(|rule| rule.ends_with(":*)"));
+    prefix.unwrap_or(usize::from(rules.len() == 3))
+}
+
 /// The file, its folder, every file.
 fn for_path(tool: &str, path: &str, exact: String) -> Vec<String> {
     let mut rules = vec![exact];
@@ -36,6 +43,18 @@ fn for_path(tool: &str, path: &str, exact: String) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_of_a_command_and_the_folder_of_a_file_are_offered_first() {
+        let check = |rules: &[&str], want| {
+            let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            assert_eq!(offered_first(&rules), want, "{rules:?}");
+        };
+        check(&["bash(cargo test --lib)", "bash(cargo test --lib:*)", "bash(cargo test:*)"], 2);
+        check(&["bash(python x)"], 0);
+        check(&["edit_file(./src/a)", "edit_file(./src/**)", "edit_file"], 1);
+        check(&["edit_file(./a)", "edit_file"], 0);
+    }
 
     #[test]
     fn a_file_is_followed_by_its_folder_and_by_every_file() {

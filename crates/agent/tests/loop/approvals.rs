@@ -55,7 +55,7 @@ async fn a_headless_run_is_told_the_way_forward() {
         ),
         "{answer}"
     );
-    assert!(answer.ends_with("--allow 'probe'."), "{answer}");
+    assert!(answer.ends_with("--allow 'probe({})'."), "{answer}");
     assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 

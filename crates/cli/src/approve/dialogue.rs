@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 
+use agent::approval::offered_first;
 use agent::{ApprovalDecision, ApprovalRequest, Scope};
 
 use super::input::{BURST, Heard, Keyboard, Settled};
 use super::keep::keep;
 use super::keys::{Key, Keys};
 use super::line::{self, Line};
-use super::words::{Answer, answer as answer_of, chosen, first, scope as scope_of};
+use super::words::{Answer, answer as answer_of, chosen, scope as scope_of};
 use super::{Keeping, denied, no_answer};
 use crate::render::{Asked, Render};
 use crate::signals::{Signals, Stop};
@@ -122,7 +123,7 @@ impl<'a> Dialogue<'a> {
         self.renderer.choices(proposals)?;
         let prompt = match proposals.len() {
             1 => "Rule (Enter for 1): ".to_owned(),
-            most => format!("Rule (1-{most}, Enter for {}): ", first(proposals) + 1),
+            most => format!("Rule (1-{most}, Enter for {}): ", offered_first(proposals) + 1),
         };
         loop {
             let line = match self.line(&prompt, "").await? {

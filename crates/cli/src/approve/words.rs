@@ -1,6 +1,7 @@
 //! What the lines mean that a person answers a question with.
 
 use agent::Scope;
+use agent::approval::offered_first;
 
 /// What an answer to the question itself means.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,14 +49,9 @@ pub(super) fn chosen(line: &str, proposals: &[String]) -> Option<String> {
     let text = line.trim();
     match text.parse::<usize>() {
         Ok(number) => proposals.get(number.checked_sub(1)?).cloned(),
-        Err(_) if text.is_empty() => proposals.get(first(proposals)).cloned(),
+        Err(_) if text.is_empty() => proposals.get(offered_first(proposals)).cloned(),
         Err(_) => Some(text.to_owned()),
     }
-}
-
-/// Which proposal is offered first: calls like this one, where there is such a rule.
-pub(super) fn first(proposals: &[String]) -> usize {
-    usize::from(proposals.len() == 3 || proposals.len() == 2 && proposals[1].contains(':'))
 }
 
 /// For how long a rule is to hold; an empty line is the shorter time.
@@ -94,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_proposal_is_chosen_by_its_number_or_written_anew() {
-        let three = ["bash(cargo test --lib)", "bash(cargo test:*)", "bash(cargo:*)"];
+        let three = ["bash(cargo test --lib)", "bash(cargo test --lib:*)", "bash(cargo test:*)"];
         let three = three.map(str::to_owned);
         let choose = |line| chosen(line, &three);
         assert_eq!(choose("1").as_deref(), Some("bash(cargo test --lib)"));

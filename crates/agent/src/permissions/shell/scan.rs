@@ -396,7 +396,7 @@ impl Scanner<'_> {
         if line.words.is_empty() {
             match raw {
                 _ if token.is_assignment => line.prefixed = true,
-                _ if line.timed && raw.starts_with('-') => {}
+                _ if line.timed && matches!(raw, "-p" | "--") => {}
                 _ if line.prefixed => line.words.push(token.word),
                 "if" | "then" | "else" | "elif" | "fi" | "do" | "done" | "while" | "until"
                 | "!" | "{" | "}" => {}

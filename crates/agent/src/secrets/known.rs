@@ -1,4 +1,4 @@
-//! Which values are secrets: by the names they go by and by how they look. [pure]
+//! Which values are secrets: by the names they go by and by how they look.
 
 use serde_json::Value;
 

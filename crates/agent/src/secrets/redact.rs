@@ -1,11 +1,11 @@
-//! Takes known secrets, and what has the shape of one, out of text before anybody gets to see it. [pure]
+//! Takes known secrets, and what has the shape of one, out of text before anybody gets to see it.
 //!
 //! A [`Redactor`] knows values by name. Each is looked for as it is and in the forms that programs write
-//! values in (see [`forms`]); what was found gives way to a marker with the name. Where forms overlap, all
-//! that any of them covers goes. Beside the values there are shapes (see [`shapes`]): keys of well-known
+//! values in (see `forms`); what was found gives way to a marker with the name. Where forms overlap, all
+//! that any of them covers goes. Beside the values there are shapes (see `shapes`): keys of well-known
 //! services, signed tokens, private keys.
 //!
-//! What comes in pieces is not looked through across the ends of lines (see [`wrapped`]): every line would
+//! What comes in pieces is not looked through across the ends of lines (see `wrapped`): every line would
 //! have to wait for the next.
 //!
 //! This is a second line. A program that can read a secret can always write it in a form that nobody
@@ -14,11 +14,19 @@
 //!
 //! # Where it sits
 //! Every way out, nearest to the source first:
-//! - what a tool gives back, prints while it runs, shows beforehand and fails with:
-//!   [`ToolRegistry`](crate::ToolRegistry), before anything is shortened; `bash` already where its two
-//!   streams are cut, since half a secret is not recognised any more;
-//! - all that watchers are told, the model's own words included: [`channel`](crate::channel);
-//! - what a person is asked: the request for approval, where it is put together.
+//! - files: `read_file`, `grep` and the diffs of changes, before a line is cut; a marker that a model sends
+//!   back is not written in the place of the secret;
+//! - commands: `bash`, each of its two streams by itself and before the middle is left out, since half a
+//!   secret is not recognised any more;
+//! - whatever a tool gives back, prints while it runs, shows beforehand and fails with:
+//!   [`ToolRegistry`](crate::ToolRegistry), before anything is shortened;
+//! - what a person is asked: the request for approval, where it is put together;
+//! - all that watchers are told, the model's own words and a server's errors included, in whatever form it
+//!   is shown: the receiving end of [`channel`](crate::channel);
+//! - what the program says before, after and beside a turn, panics included, and its log: the binary;
+//! - recordings: the hook [`llm::recording::Clean`], which the binary fills.
+//!
+//! What the person types goes to the model as it is, and so does what the model said before.
 
 mod forms;
 mod shapes;

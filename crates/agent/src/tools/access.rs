@@ -5,7 +5,7 @@
 //! is opened afterwards is the resolved path, from the descriptor of its root on, with symlinks refused at
 //! every place: whoever swaps a folder for a link between the check and the open makes the open fail. Before
 //! something is written, each folder on the way is looked at through its own descriptor, so that a git
-//! directory that took the place of an ordinary folder meanwhile is not written into, see [`way`].
+//! directory that took the place of an ordinary folder meanwhile is not written into, see `way`.
 //!
 //! What remains of that race: a folder inside a root that is moved as a whole keeps being the folder that was
 //! opened, wherever it lies then; a mount placed in between is followed; and a walk that lists names (never

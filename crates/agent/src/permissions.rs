@@ -27,6 +27,7 @@ use self::pattern::Subject;
 pub use self::rule::{Effect, KnownTools, Rule, RuleError, RuleFault, Written};
 pub use self::rules::Rules;
 use crate::tool::{Grants, SubjectKind, Tool};
+use crate::tools::access::mask::{CREDENTIALS, Masks};
 
 /// How much happens without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,6 +204,8 @@ pub struct PolicyParts {
     pub protected: Vec<PathBuf>,
     /// What `~` means in rules.
     pub home: Option<PathBuf>,
+    /// What nobody gets to see besides credentials, as lines of `.gitignore`.
+    pub masked: Vec<String>,
 }
 
 /// What runs, asks and is refused in a session.
@@ -222,6 +225,7 @@ impl Policy {
             roots: parts.roots.clone(),
             protected: parts.protected.clone(),
             home: parts.home.clone(),
+            masks: masks(&parts.masked),
         };
         Self { parts, territory, session_allow: Vec::new(), revision: 0 }
     }
@@ -304,6 +308,13 @@ impl Policy {
             Some(SubjectKind::Name) | None => judge(Some(&Subject::Name(text))),
         }
     }
+}
+
+/// The masks of credentials and `more`; of credentials alone where `more` makes no sense.
+fn masks(more: &[String]) -> Option<Masks> {
+    let own = CREDENTIALS.iter().map(|line| (*line).to_owned());
+    let all: Vec<String> = own.clone().chain(more.iter().cloned()).collect();
+    Masks::new(&all).or_else(|_| Masks::new(&own.collect::<Vec<_>>())).ok()
 }
 
 /// The rule that matches this call and no other.

@@ -1,6 +1,6 @@
 //! What a command line does, as far as it can be told without running it. [pure]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::paths::Territory;
 use super::shell::{Reading, Redirect, RedirectKind, Simple, Word, programs};
@@ -13,18 +13,37 @@ pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     /// What is in it.
     pub(super) reading: Reading,
+    /// Where its commands may work, from the workspace on; none where only the shell knows.
+    folders: Option<Vec<PathBuf>>,
 }
+
+/// More folders than this are not followed.
+const FOLDERS: usize = 8;
 
 impl<'a> Line<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        Self { text, reading: Reading::of(text) }
+        let reading = Reading::of(text);
+        let folders = folders(&reading);
+        Self { text, reading, folders }
     }
 
     /// The files that it writes by redirection, as far as they are known.
-    pub(super) fn written(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn written(&self) -> impl Iterator<Item = PathBuf> {
         let commands = self.reading.strict().unwrap_or_default();
         let redirects = commands.iter().flat_map(|one| &one.redirects);
-        redirects.filter(|one| writes(one)).map(|one| Path::new(&one.target))
+        redirects.filter(|one| writes(one)).flat_map(|one| {
+            self.places(&one.target).unwrap_or_else(|| vec![PathBuf::from(&one.target)])
+        })
+    }
+
+    /// The files that a word may name, since a line can change the folder it works in; none where only
+    /// the shell knows.
+    pub(super) fn places(&self, word: &str) -> Option<Vec<PathBuf>> {
+        let path = Path::new(word);
+        if path.is_absolute() {
+            return Some(vec![path.to_owned()]);
+        }
+        Some(self.folders.as_ref()?.iter().map(|dir| dir.join(path)).collect())
     }
 
     /// A command in it that is of no use without the network.
@@ -36,6 +55,26 @@ impl<'a> Line<'a> {
             programs::network(&argv).then(|| shown(&found.words))
         })
     }
+}
+
+/// The folders that a line may come to, whichever of its changes of folder take place.
+fn folders(reading: &Reading) -> Option<Vec<PathBuf>> {
+    let mut folders = vec![PathBuf::new()];
+    for found in reading.commands() {
+        let to = match found.program() {
+            Some("cd" | "pushd") => match &found.words[1..] {
+                [Word::Literal(dir)] if !dir.starts_with(['-', '+']) && !dir.is_empty() => dir,
+                _ => return None,
+            },
+            _ => continue,
+        };
+        let further: Vec<PathBuf> = folders.iter().map(|from| from.join(to)).collect();
+        folders.extend(further);
+        if folders.len() > FOLDERS {
+            return None;
+        }
+    }
+    Some(folders)
 }
 
 /// Whether the redirection changes a file.
@@ -66,25 +105,43 @@ pub(super) fn spellings(argv: &[String], machine: &dyn Programs) -> Vec<Vec<Stri
 /// Whether the command is known to read and nothing else, of files that are `open` to it.
 pub(super) fn is_read_only(
     command: &Simple,
+    line: &Line<'_>,
     territory: &Territory,
     is_confined: bool,
     machine: &dyn Programs,
 ) -> bool {
-    let is_known = |argv: &Vec<String>| !argv[0].contains('/') && programs::is_read_only(argv);
+    let is_known = |argv: &Vec<String>| {
+        let is_fixed = || is_confined || !programs::is_chosen_by_folder(&argv[0]);
+        !argv[0].contains('/') && programs::is_read_only(argv) && is_fixed()
+    };
     spellings(&command.argv, machine).iter().any(is_known)
         // What a sandbox does not hide may be read in it.
-        && (is_confined || !names_outside(&command.argv[1..], territory, machine))
+        && (is_confined || line.folders.is_some())
+        && (is_confined || command.argv[1..].iter().all(|word| is_open(word, line, territory, machine)))
 }
 
-/// Whether an argument may name something outside the roots.
-fn names_outside(arguments: &[String], territory: &Territory, machine: &dyn Programs) -> bool {
-    arguments.iter().any(|word| {
-        let value = match word.starts_with('-') {
-            true => word.split_once('=').map(|(_, value)| value),
-            false => Some(word.as_str()),
-        };
-        value.is_some_and(|value| !territory.holds(&territory.named(Path::new(value), machine)))
+/// Whether an argument names nothing but what is open in the roots, whatever it means.
+fn is_open(word: &str, line: &Line<'_>, territory: &Territory, machine: &dyn Programs) -> bool {
+    values(word).all(|value| {
+        let places = line.places(value);
+        places.is_some_and(|places| {
+            places.iter().all(|path| {
+                let named = territory.named(path, machine);
+                territory.holds(&named) && !territory.hides(&named)
+            })
+        })
     })
+}
+
+/// What of an argument may be a path: all of it, or what follows the letter or the sign of an option.
+fn values(word: &str) -> impl Iterator<Item = &str> {
+    let is_option = word.len() > 1 && word.starts_with('-');
+    let after_sign = word.split_once('=').map(|(_, value)| value).filter(|_| is_option);
+    let is_letters = is_option && !word.starts_with("--");
+    // Whichever of the letters takes the value.
+    let starts = word.char_indices().skip(2).filter(|(_, c)| matches!(c, '/' | '.'));
+    let attached = starts.map(|(at, _)| &word[at..]).filter(move |_| is_letters);
+    (!is_option).then_some(word).into_iter().chain(after_sign).chain(attached)
 }
 
 /// Words as a person reads them.

@@ -49,8 +49,9 @@ impl Policy {
     fn protected(&self, call: &Call<'_>) -> Option<Decision> {
         let territory = &self.territory;
         let of_line = call.line().into_iter().flat_map(Line::written);
-        paths(&call.effects.writes).chain(of_line).find_map(|path| {
-            let why = territory.protection(&territory.named(path, call.machine))?;
+        let all = paths(&call.effects.writes).map(Path::to_owned).chain(of_line);
+        all.into_iter().find_map(|path| {
+            let why = territory.protection(&territory.named(&path, call.machine))?;
             Some(deny(format!(
                 "{} may not be written: {why}. Ask the user to change it by hand.",
                 path.display()
@@ -121,11 +122,12 @@ impl Policy {
     fn paths_outside(&self, call: &Call<'_>) -> Vec<GrantedPath> {
         let of_line = call.line().into_iter().flat_map(Line::written);
         let is_scratch = |named: &Named| call.line().is_some() && self.territory.is_scratch(named);
-        let written = paths(&call.effects.writes).chain(of_line).map(|path| (path, true));
-        let read = paths(&call.effects.reads).map(|path| (path, false));
+        let written = paths(&call.effects.writes).map(Path::to_owned).chain(of_line);
+        let written = written.map(|path| (path, true));
+        let read = paths(&call.effects.reads).map(|path| (path.to_owned(), false));
         let mut outside: Vec<GrantedPath> = Vec::new();
         for (path, write) in written.chain(read) {
-            let named = self.territory.named(path, call.machine);
+            let named = self.territory.named(&path, call.machine);
             if self.territory.holds(&named) || is_scratch(&named) {
                 continue;
             }
@@ -245,7 +247,9 @@ impl Policy {
                 }
             }
         }
-        if is_read_only(command, &self.territory, self.is_confined(), call.machine) {
+        let is_read =
+            |line| is_read_only(command, line, &self.territory, self.is_confined(), call.machine);
+        if call.line().is_some_and(is_read) {
             return Ok(Cover::ReadOnly);
         }
         Err(beyond.unwrap_or_else(|| format!("no rule allows '{shown}'")))
@@ -278,18 +282,24 @@ impl Policy {
     /// Redirections are effects of their own: no rule about a program covers them.
     fn check_redirects(&self, command: &Simple, call: &Call<'_>) -> Result<(), String> {
         for redirect in command.redirects.iter().filter(|one| !one.is_harmless()) {
-            let named = self.territory.named(Path::new(&redirect.target), call.machine);
-            let is_edit = || self.edits_run() && !self.territory.is_acted_upon(&named);
-            let is_inside = self.territory.holds(&named);
-            let is_fine = match redirect.kind {
-                RedirectKind::Duplicate => true,
-                RedirectKind::Read => is_inside,
-                RedirectKind::Write | RedirectKind::Append => {
-                    (is_inside && is_edit())
-                        || (self.is_confined() && self.territory.is_scratch(&named))
+            let territory = &self.territory;
+            let is_fine = |path: &PathBuf| {
+                let named = territory.named(path, call.machine);
+                let is_edit = || self.edits_run() && !territory.is_acted_upon(&named);
+                let is_inside = territory.holds(&named);
+                match redirect.kind {
+                    RedirectKind::Duplicate => true,
+                    RedirectKind::Read => {
+                        is_inside && (self.is_confined() || !territory.hides(&named))
+                    }
+                    RedirectKind::Write | RedirectKind::Append => {
+                        (is_inside && is_edit())
+                            || (self.is_confined() && territory.is_scratch(&named))
+                    }
                 }
             };
-            if !is_fine {
+            let places = call.line().and_then(|line| line.places(&redirect.target));
+            if !places.is_some_and(|places| places.iter().all(is_fine)) {
                 let what = if writes(redirect) { "writes" } else { "reads" };
                 return Err(format!("a redirection {what} {}", redirect.target));
             }
@@ -361,8 +371,8 @@ impl Policy {
     }
 
     fn writes_acted_upon(&self, line: &Line<'_>, call: &Call<'_>) -> bool {
-        let named = line.written().map(|path| self.territory.named(path, call.machine));
-        named.into_iter().any(|named| self.territory.is_acted_upon(&named))
+        let mut named = line.written().map(|path| self.territory.named(&path, call.machine));
+        named.any(|named| self.territory.is_acted_upon(&named))
     }
 
     /// Why the line is not let run by rules and by what is known of programs.

@@ -6,6 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Programs;
+use crate::tools::access::mask::Masks;
 use crate::tools::access::names::{authority, lies_under};
 
 /// Files of a workspace that other programs act on: writing one hands them commands.
@@ -26,6 +27,8 @@ pub(super) struct Territory {
     pub(super) protected: Vec<PathBuf>,
     /// What `~` means in rules.
     pub(super) home: Option<PathBuf>,
+    /// What nobody gets to see.
+    pub(super) masks: Option<Masks>,
 }
 
 /// A path of a call.
@@ -35,17 +38,32 @@ pub(super) struct Named {
     pub(super) written: PathBuf,
     /// Where it leads.
     pub(super) real: PathBuf,
+    /// Where it leads for the system, which goes through a link before it goes up from there.
+    detour: Option<PathBuf>,
 }
 
 impl Territory {
     /// The path that a call names.
     pub(super) fn named(&self, path: &Path, machine: &dyn Programs) -> Named {
-        let written = without_detours(&self.workspace.join(path));
+        let joined = self.workspace.join(path);
+        let written = without_detours(&joined);
         let real = machine.real_path(&written);
-        Named { written, real }
+        let goes_up = joined.components().any(|part| part == Component::ParentDir);
+        let detour = goes_up.then(|| without_detours(&machine.real_path(&joined)));
+        Named { written, real, detour }
     }
 
-    /// Whether the path lies in a root both ways.
+    /// Whether the path is masked any way.
+    pub(super) fn hides(&self, named: &Named) -> bool {
+        let Some(masks) = &self.masks else { return false };
+        named.ways().any(|path| {
+            let roots = std::iter::once(&self.workspace).chain(&self.roots);
+            let mut below = roots.filter_map(|root| path.strip_prefix(root).ok());
+            below.any(|relative| masks.hide(relative))
+        })
+    }
+
+    /// Whether the path lies in a root every way.
     pub(super) fn holds(&self, named: &Named) -> bool {
         named.ways().all(|path| self.is_inside(path))
     }
@@ -80,10 +98,11 @@ impl Territory {
 }
 
 impl Named {
-    /// As it is written, and where it leads.
+    /// As it is written, and where it may lead.
     pub(super) fn ways(&self) -> impl Iterator<Item = &Path> {
         let real = (self.real != self.written).then_some(self.real.as_path());
-        std::iter::once(self.written.as_path()).chain(real)
+        let others = [real, self.detour.as_deref()].into_iter().flatten();
+        std::iter::once(self.written.as_path()).chain(others)
     }
 }
 

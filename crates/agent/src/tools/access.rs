@@ -15,7 +15,7 @@
 //! changes the other name, because a file is replaced and not overwritten.
 
 mod error;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod names;
 mod open;
 mod protect;

@@ -123,6 +123,9 @@ impl Programs for Machine {
         match path.strip_prefix(workspace()).ok().and_then(Path::to_str) {
             Some("leads-out") => PathBuf::from("/etc/passwd"),
             Some("leads-to-git") => workspace().join(".git/config"),
+            // Above where a link leads is not where the link is.
+            Some("leads-out-too/../notes") => PathBuf::from("/etc/notes"),
+            Some("sub/looks-fine") => PathBuf::from("/etc/passwd"),
             Some("leads-to-secret") => workspace().join("secrets/key"),
             _ => path.to_owned(),
         }

@@ -613,3 +613,59 @@ fn deny_outweighs_ask_and_ask_outweighs_allow() {
         ],
     );
 }
+
+#[test]
+fn where_nothing_confines_commands_what_they_read_is_inside_and_not_hidden() {
+    check(
+        Standard,
+        Confinement::None,
+        NO_RULES,
+        &[
+            ("bash", "cat notes", Allow, "read and nothing else"),
+            ("bash", "cd sub && cat notes", Allow, "read and nothing else"),
+            ("bash", "cat .env", Ask, "no rule allows 'cat .env'"),
+            ("bash", "grep x .ENV", Ask, "no rule allows"),
+            ("bash", "wc < .env", Ask, "a redirection reads .env"),
+            ("bash", "cd .aws && cat credentials", Ask, "no rule allows"),
+            ("bash", "cat keys/server.pem", Ask, "no rule allows"),
+            ("bash", "grep -vf.env x", Ask, "no rule allows"),
+            ("bash", "file -f/etc/passwd", Ask, "no rule allows"),
+            ("bash", "grep -f../x y", Ask, "no rule allows"),
+            ("bash", "cat leads-out-too/../notes", Ask, "no rule allows"),
+            ("bash", "cd sub && cat looks-fine", Ask, "no rule allows 'cat looks-fine'"),
+            ("bash", "cd sub && wc < looks-fine", Ask, "a redirection reads looks-fine"),
+            ("bash", "cd && cat .cache/x", Ask, "no rule allows"),
+            ("bash", "cd - && ls", Ask, "no rule allows"),
+            ("bash", "cd -P && ls", Ask, "no rule allows"),
+            ("bash", "cd '' && ls", Ask, "no rule allows"),
+            ("bash", "cargo --version", Ask, "no rule allows"),
+            ("bash", "go version", Ask, "no rule allows"),
+            ("bash", "node --version", Allow, "read and nothing else"),
+        ],
+    );
+}
+
+#[test]
+fn a_redirection_is_judged_in_every_folder_that_the_line_may_have_come_to() {
+    check(
+        AcceptEdits,
+        Confinement::None,
+        &["allow bash(echo:*)", "allow bash(cd:*)", "allow bash(pushd:*)"],
+        &[
+            ("bash", "cd sub && echo x > notes", Allow, "bash(echo:*)"),
+            ("bash", "cd .git/hooks && echo x > pre-commit", Deny, "decides what runs"),
+            ("bash", "pushd .git && echo x > config", Deny, "decides what runs"),
+            ("bash", "cd own; echo x > notes", Deny, "belongs to anvil"),
+            ("bash", "cd sub && echo x > looks-fine", Ask, "outside the folders"),
+            ("bash", "echo x > leads-out-too/../notes", Ask, "outside the folders"),
+            ("bash", "cd && echo x > .profile", Ask, "a redirection writes .profile"),
+            ("bash", "cd .vscode && echo x > tasks.json", Ask, "a redirection writes"),
+        ],
+    );
+    check(
+        Bypass,
+        Confinement::None,
+        NO_RULES,
+        &[("bash", "cd .git && echo x > config", Deny, "decides what runs")],
+    );
+}

@@ -67,6 +67,7 @@ pub(super) fn policy(
         roots: configuration.roots.clone(),
         protected: env.own_dirs.clone(),
         home: var("HOME").map(PathBuf::from),
+        masked: configuration.settings.instructions.mask.clone(),
     }))
 }
 

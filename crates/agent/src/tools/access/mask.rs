@@ -71,7 +71,7 @@ impl Masks {
     }
 
     /// Whether the path itself or a folder it lies in is masked. `relative` starts at a root.
-    pub(super) fn hide(&self, relative: &Path) -> bool {
+    pub(crate) fn hide(&self, relative: &Path) -> bool {
         let path = lower(relative);
         let mut above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
         // What the path is does not matter to a refusal, so a mask of folders hides a file, too.

@@ -42,13 +42,13 @@ fn is_plain_sed(script: &str) -> bool {
             | 'l' | 'q' | 'Q' | 'z' => {
                 chars.as_str().trim_start_matches(|c: char| c.is_ascii_digit())
             }
-            // Text and labels go on to the end of the line, comments too.
-            '#' | ':' | 'b' | 't' | 'T' | 'a' | 'i' | 'c' => {
-                match (command, chars.as_str().contains('\n')) {
-                    ('a' | 'i' | 'c', true) => return false,
-                    _ => chars.as_str().split_once('\n').map_or("", |(_, rest)| rest),
-                }
-            }
+            // Where a label ends differs between versions: what may follow it is read as commands.
+            ':' | 'b' | 't' | 'T' => after_label(chars.as_str()),
+            // Text goes on to the end of the line, comments too.
+            '#' | 'a' | 'i' | 'c' => match (command, chars.as_str().contains('\n')) {
+                ('a' | 'i' | 'c', true) => return false,
+                _ => chars.as_str().split_once('\n').map_or("", |(_, rest)| rest),
+            },
             's' => match substitution(chars.as_str(), "gpiImM0123456789") {
                 Some(rest) => rest,
                 None => return false,
@@ -61,6 +61,11 @@ fn is_plain_sed(script: &str) -> bool {
             _ => return false,
         };
     }
+}
+
+/// What follows a label in the version of `sed` that ends it soonest.
+fn after_label(text: &str) -> &str {
+    text.trim_start_matches(' ').trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// What follows numbers, `$`, regular expressions and `!`.
@@ -100,6 +105,8 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
             c if c == delimiter => {
                 return (!in_brackets).then(|| &text[at + c.len_utf8()..]);
             }
+            // Here the bracket may or may not be one of the characters.
+            '[' if text[at + 1..].trim_start_matches('^').starts_with(']') => return None,
             '[' => in_brackets = true,
             ']' => in_brackets = false,
             _ => {}
@@ -166,6 +173,9 @@ mod tests {
             "s/[a-z]*//g",
             "/^$/d",
             "s#a#b#",
+            ":a;N;$!ba;s/x/ /g",
+            "/x/b\np",
+            "t end;p;:end",
         ] {
             assert!(is_plain_sed(script), "{script}");
         }
@@ -188,6 +198,13 @@ mod tests {
             "s/a",
             "F",
             "s,a,b,e",
+            ":a;e id",
+            "t;e id",
+            "b x;w p\n:x",
+            "T}e id",
+            ": a w p",
+            "s/[]/]/;s/w ./x/g",
+            "s/[^]/]/;s/w ./x/g",
         ] {
             assert!(!is_plain_sed(script), "{script}");
         }

@@ -46,17 +46,25 @@ pub(super) fn covers(words: &[&str]) -> Result<(), Refusal> {
         }
         "filter-branch" | "difftool" | "mergetool" | "send-email" | "instaweb" | "web--browse"
         | "citool" | "gui" => Err("runs another program"),
-        "archive" | "bundle" | "format-patch" => Ok(()),
+        "archive" | "format-patch" => call.refuse(&[("o", WRITES), ("--remote", "asks a server")]),
+        "clone" => call.refuse(&[
+            ("c", "takes settings that may name programs"),
+            ("u", "runs another program"),
+        ]),
         _ => Ok(()),
     }
 }
 
+const WRITES: Refusal = "writes a file that the rule does not name";
+
 /// Options that run a program or write a file whatever the sub-command is.
 const ALWAYS: &[(&str, Refusal)] = &[
-    ("--output", "writes a file that the rule does not name"),
+    ("--output", WRITES),
     ("--output-directory", "writes files elsewhere"),
     ("--ext-diff", "runs a program from the settings"),
     ("--textconv", "runs a program from the settings"),
+    ("--filters", "runs a program from the settings"),
+    ("--show-signature", "runs a program from the settings"),
     ("--upload-pack", "runs another program"),
     ("--receive-pack", "runs another program"),
     ("--exec", "runs another program"),
@@ -112,8 +120,6 @@ const TAG_LISTS: &[&str] = &[
     "--color",
     "i",
     "--ignore-case",
-    "v",
-    "--verify",
 ];
 const TAG_CHANGES: Refusal = "creates or deletes tags";
 
@@ -123,6 +129,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn of(sub: &str, words: &[&'a str]) -> Self {
+        const LONG: &[&str] = &["output", "exec", "config", "upload-pack", "receive-pack"];
         let grammar = match sub {
             "log" | "diff" | "show" => {
                 Grammar::gnu("lSGnLU", &["output", "format", "author", "since", "until"])
@@ -130,9 +137,12 @@ impl<'a> Call<'a> {
             }
             "grep" => Grammar::gnu("efABCmO", &["max-depth", "threads"]).attached("O"),
             "branch" | "tag" => Grammar::gnu("umF", &["format", "sort", "points-at"]).attached("n"),
-            _ => {
-                Grammar::gnu("mCcFx", &["output", "exec", "config", "upload-pack", "receive-pack"])
-            }
+            "clone" => Grammar::gnu("ocbuj", &["config", "upload-pack", "template"]),
+            "archive" | "format-patch" => Grammar::gnu("ov", &["output", "remote", "exec"]),
+            "commit" | "merge" | "notes" => Grammar::gnu("mCcF", LONG),
+            "stash" if matches!(words.first(), Some(&("push" | "save"))) => Grammar::gnu("m", LONG),
+            // The same letter takes the next word in one and is a flag in another: none does.
+            _ => Grammar::gnu("", LONG),
         };
         // After `--` stand paths, which the reader tells from options.
         let words: Vec<Option<&str>> = words.iter().map(|word| Some(*word)).collect();
@@ -162,7 +172,7 @@ impl<'a> Call<'a> {
                     if !lists.contains(&&*letter.encode_utf8(&mut text)) {
                         return Err(why);
                     }
-                    patterns |= matches!(letter, 'l' | 'v' | 'n');
+                    patterns |= matches!(letter, 'l' | 'n');
                 }
                 // Abbreviated names could mean another option.
                 Argument::Long(name, _) => {
@@ -198,10 +208,10 @@ fn config(words: &[&str], call: &Call<'_>) -> Result<(), Refusal> {
 fn is(argument: &Argument<'_>, option: &str) -> bool {
     match argument {
         Argument::Short(letter, _) => option.len() == 1 && option.starts_with(*letter),
-        // Too short a beginning means another option more often than this one.
-        Argument::Long(given, _) => option
-            .strip_prefix("--")
-            .is_some_and(|name| *given == name || (given.len() >= 3 && abbreviates(given, name))),
+        // A beginning that means two options is an error of its own.
+        Argument::Long(given, _) => {
+            option.strip_prefix("--").is_some_and(|name| abbreviates(given, name))
+        }
         Argument::Operand(_) => false,
     }
 }

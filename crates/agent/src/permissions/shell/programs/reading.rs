@@ -18,10 +18,25 @@ pub fn is_read_only(argv: &[String]) -> bool {
         "tail" => !words
             .iter()
             .any(|word| word.starts_with("-f") || word.starts_with("--f") || *word == "-F"),
+        "ps" => !words.iter().any(|word| shows_environment(word)),
         "command" => matches!(words.as_slice(), ["-v" | "-V", _]),
         _ => PROGRAMS.contains(&name),
     };
     listed && (name == "command" || covers(argv).is_ok())
+}
+
+/// `ps` shows what every process was given in its environment, for a letter without a dash or, elsewhere, a
+/// capital one with it. A value that could be such letters counts as them.
+fn shows_environment(word: &str) -> bool {
+    match word.strip_prefix('-') {
+        Some(letters) => !letters.starts_with('-') && letters.contains('E'),
+        None => word.contains('e') && word.chars().all(|c| c.is_ascii_alphabetic()),
+    }
+}
+
+/// Which program of this name runs is chosen by a file of the folder, such as `rust-toolchain.toml`.
+pub fn is_chosen_by_folder(program: &str) -> bool {
+    ["cargo", "rustc", "go"].contains(&program)
 }
 
 const PROGRAMS: &[&str] = &[
@@ -63,7 +78,6 @@ const PROGRAMS: &[&str] = &[
     "od",
     "paste",
     "printf",
-    "ps",
     "pwd",
     "readlink",
     "realpath",
@@ -94,7 +108,13 @@ const PROGRAMS: &[&str] = &[
 
 fn git(words: &[&str]) -> bool {
     let Some((sub, rest)) = words.split_first() else { return false };
+    // Asked for a signature, git runs the program of its settings that checks it.
+    if words.iter().any(|word| word.contains("%G") || word.contains("%(signature")) {
+        return false;
+    }
     match *sub {
+        // Asks the server.
+        "remote" => !rest.contains(&"show"),
         "stash" => matches!(rest.first(), Some(&("list" | "show"))),
         "worktree" => rest == ["list"],
         sub => GIT.contains(&sub),
@@ -121,7 +141,6 @@ const GIT: &[&str] = &[
     "merge-base",
     "name-rev",
     "reflog",
-    "remote",
     "rev-list",
     "rev-parse",
     "shortlog",

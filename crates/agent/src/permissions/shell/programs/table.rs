@@ -112,7 +112,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         &[],
         uniq,
     ),
-    row(&["tree"], Grammar::gnu("LPIoTHC", &["filelimit"]), &[("o", WRITES), ("R", WRITES)]),
+    checked(&["tree"], Grammar::gnu("LPIoTH", &[]), &[("--output", WRITES)], tree),
     row(
         &["man"],
         Grammar::gnu("CLMPRSemprs", &["pager", "html", "preprocessor", "config-file", "manpath"])
@@ -174,7 +174,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--move", REMOVES),
         ],
     ),
-    row(
+    checked(
         &["curl"],
         CURL,
         &[
@@ -198,6 +198,31 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--etag-save", WRITES),
             ("--hsts", WRITES),
             ("--alt-svc", WRITES),
+            ("--data-ascii", "sends data"),
+            ("--data-raw", "sends data"),
+            ("--data-urlencode", "sends data"),
+            ("--form-string", "sends data"),
+            ("--url-query", "sends data"),
+            ("--variable", "reads another file"),
+            ("b", "sends a file"),
+            ("--cookie", "sends a file"),
+            ("n", "sends a password of another file"),
+            ("--netrc", "sends a password of another file"),
+            ("--netrc-file", "sends a password of another file"),
+            ("--netrc-optional", "sends a password of another file"),
+            ("Q", "changes what is asked of a server"),
+            ("--quote", "changes what is asked of a server"),
+            (":", "asks more than one address"),
+            ("--next", "asks more than one address"),
+            ("--url", "asks more than one address"),
+            ("x", "asks another server"),
+            ("--proxy", "asks another server"),
+            ("--preproxy", "asks another server"),
+            ("--connect-to", "asks another server"),
+            ("--resolve", "asks another server"),
+            ("--doh-url", "asks another server"),
+            ("--unix-socket", "asks another server"),
+            ("--abstract-unix-socket", "asks another server"),
             ("T", "sends a file"),
             ("--upload-file", "sends a file"),
             ("d", "sends data"),
@@ -212,6 +237,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("w", WRITES),
             ("--write-out", WRITES),
         ],
+        curl,
     ),
     row(
         &["wget"],
@@ -247,9 +273,16 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--post-file", "sends a file"),
             ("--post-data", "sends data"),
             ("--body-file", "sends a file"),
+            ("--body-data", "sends data"),
+            ("i", "sends lines of a file"),
+            ("--input-file", "sends lines of a file"),
+            ("--save-cookies", WRITES),
+            ("--rejected-log", WRITES),
+            ("--warc-file", WRITES),
+            ("--hsts-file", WRITES),
         ],
     ),
-    row(
+    checked(
         &["date"],
         Grammar::gnu("dfrs", &["date", "file", "reference", "set"]).attached("I"),
         &[
@@ -258,6 +291,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("f", "reads another file"),
             ("--file", "reads another file"),
         ],
+        date,
     ),
     checked(
         &["hostname", "domainname", "nisdomainname", "ypdomainname"],
@@ -315,13 +349,16 @@ pub(super) const PROGRAMS: &[Program] = &[
     ),
     row(
         &["npm", "pnpm", "yarn", "cnpm"],
-        Grammar::gnu("wCg", &["script-shell", "prefix", "userconfig", "globalconfig"]),
+        Grammar::gnu("wC", &["script-shell", "prefix", "userconfig", "globalconfig"]),
         &[
             ("--script-shell", RUNS),
             ("--shell", RUNS),
             ("--node-options", RUNS),
             ("--userconfig", CONFIGURES),
             ("--globalconfig", CONFIGURES),
+            ("--use-yarnrc", CONFIGURES),
+            ("--cwd", "works on another project"),
+            ("--dir", "works on another project"),
             ("--prefix", "works on another project"),
             ("C", "works on another project"),
             ("--git", RUNS),
@@ -334,18 +371,11 @@ pub(super) const PROGRAMS: &[Program] = &[
     checked(
         &["make", "gmake", "bmake"],
         Grammar::gnu(
-            "CfIjloWE",
-            &[
-                "directory",
-                "file",
-                "makefile",
-                "eval",
-                "include-dir",
-                "jobs",
-                "old-file",
-                "what-if",
-            ],
-        ),
+            "CfIoWE",
+            &["directory", "file", "makefile", "eval", "include-dir", "old-file", "what-if"],
+        )
+        // Their values are optional, so that the next word may be an option.
+        .attached("jlO"),
         &[
             ("f", CODE),
             ("--file", CODE),
@@ -425,6 +455,10 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--delete", REMOVES),
             ("--remove-source-files", REMOVES),
             ("--delete-after", REMOVES),
+            ("--delete-before", REMOVES),
+            ("--delete-delay", REMOVES),
+            ("--delete-during", REMOVES),
+            ("--delete-excluded", REMOVES),
             ("M", CONFIGURES),
         ],
     ),
@@ -462,9 +496,11 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--pdbcls", CODE),
         ],
     ),
-    row(
+    checked(
         &["go"],
-        Grammar::one_dash(&["exec", "toolexec", "o", "overlay", "C", "vettool", "modfile"]),
+        Grammar::one_dash(&[
+            "exec", "toolexec", "o", "overlay", "C", "vettool", "modfile", "ldflags",
+        ]),
         &[
             ("--exec", RUNS),
             ("--toolexec", RUNS),
@@ -474,6 +510,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ("--C", "works on another project"),
             ("--modfile", CONFIGURES),
         ],
+        go,
     ),
     row(
         &["jq"],
@@ -597,18 +634,10 @@ const CARGO: Grammar = Grammar {
     )
 };
 
-/// Every word counts: what a test takes for its value differs between versions, and a word that looks
-/// like an action is one in most places.
+/// Every word counts: whether it is the value of a test differs between versions and cannot be told from
+/// the word before it, and a word that looks like an action is one in most places.
 fn find(call: &Call<'_>) -> Result<(), Refusal> {
-    const VALUED: &[&str] =
-        &["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-wholename"];
-    let mut value = false;
     for word in call.words {
-        if value {
-            value = false;
-            continue;
-        }
-        value = VALUED.contains(word);
         match *word {
             "-exec" | "-execdir" | "-ok" | "-okdir" => return Err(RUNS),
             "-delete" => return Err(REMOVES),
@@ -618,6 +647,34 @@ fn find(call: &Call<'_>) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Its letters go on after one that takes a value, which is then a later word.
+fn tree(call: &Call<'_>) -> Result<(), Refusal> {
+    let letters = |word: &&&str| word.starts_with('-') && !word.starts_with("--");
+    let writes = call.words.iter().filter(letters).any(|word| word.contains(['o', 'R']));
+    if writes { Err(WRITES) } else { Ok(()) }
+}
+
+/// What is no format is a time to set.
+fn date(call: &Call<'_>) -> Result<(), Refusal> {
+    if call.operands().any(|word| !word.starts_with('+')) { Err(CHANGES) } else { Ok(()) }
+}
+
+/// A second address is one that the rule does not name.
+fn curl(call: &Call<'_>) -> Result<(), Refusal> {
+    let from_file = ["H", "--header"].iter().any(|o| call.values(o).any(|v| v.starts_with('@')));
+    match () {
+        () if from_file => Err("sends a file"),
+        () if call.operands().nth(1).is_some() => Err("asks more than one address"),
+        () => Ok(()),
+    }
+}
+
+/// The flags of the linker may name the program that links.
+fn go(call: &Call<'_>) -> Result<(), Refusal> {
+    let linker = call.values("--ldflags").any(|flags| flags.contains("ext"));
+    if linker { Err(RUNS) } else { Ok(()) }
 }
 
 fn uniq(call: &Call<'_>) -> Result<(), Refusal> {

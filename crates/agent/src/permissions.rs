@@ -145,6 +145,15 @@ impl Decision {
         }
     }
 
+    /// Its name for people and logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Allow { .. } => "allow",
+            Self::Ask { .. } => "ask",
+            Self::Deny { .. } => "deny",
+        }
+    }
+
     /// Whether the call runs without a question.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow { .. })

@@ -2,19 +2,24 @@
 //!
 //! A program is trusted when it lies in a folder of `PATH` that no tool can write: not in the
 //! workspace, not in a folder for temporary files, and not behind another process's view of the files.
-//! Looked-up names are kept for as long as none of the folders of `PATH` changes, which costs a look at
-//! each of them and finds a program that was put in front of another one.
+//! Looked-up names are kept for as long as none of the folders of `PATH` changes, so that a program is
+//! found that was put in front of another one. The folders are looked at once for all the commands of a
+//! call.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::permissions::{Place, Programs};
 
 /// Folders for temporary files, which anybody may write.
 pub const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// How long the folders count as unchanged: longer than it takes to judge a call, and shorter than it
+/// takes to run one.
+const FRESH: Duration = Duration::from_millis(5);
 
 /// Looks programs up on a `PATH`.
 #[derive(Debug)]
@@ -22,6 +27,7 @@ pub struct PathPrograms {
     workspace: PathBuf,
     folders: Vec<Folder>,
     untrusted: Vec<PathBuf>,
+    fresh: Duration,
     known: Mutex<Known>,
 }
 
@@ -35,6 +41,7 @@ struct Folder {
 /// What was found, and how the folders looked then.
 #[derive(Debug, Default)]
 struct Known {
+    looked: Option<Instant>,
     changed: Vec<Option<SystemTime>>,
     places: HashMap<String, Place>,
 }
@@ -49,8 +56,13 @@ impl PathPrograms {
             written.flat_map(|dir| [dir.clone(), real(dir)]).collect();
         untrusted.sort();
         untrusted.dedup();
-        let mut programs =
-            Self { workspace, folders: Vec::new(), untrusted, known: Mutex::default() };
+        let mut programs = Self {
+            workspace,
+            folders: Vec::new(),
+            untrusted,
+            fresh: FRESH,
+            known: Mutex::default(),
+        };
         // An empty part means the folder that a command runs in.
         let dirs = path.split(':').map(|part| programs.workspace.join(part));
         let folders = dirs.map(|dir| {
@@ -103,11 +115,14 @@ impl PathPrograms {
 
 impl Programs for PathPrograms {
     fn place(&self, name: &str) -> Place {
-        let changed: Vec<Option<SystemTime>> =
-            self.folders.iter().map(|folder| modified(&folder.dir)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.changed != changed {
-            *known = Known { changed, places: HashMap::new() };
+        if known.looked.is_none_or(|at| at.elapsed() >= self.fresh) {
+            let changed: Vec<Option<SystemTime>> =
+                self.folders.iter().map(|folder| modified(&folder.dir)).collect();
+            if known.changed != changed {
+                *known = Known { changed, ..Known::default() };
+            }
+            known.looked = Some(Instant::now());
         }
         if let Some(place) = known.places.get(name) {
             return place.clone();
@@ -235,7 +250,7 @@ mod tests {
     fn a_program_that_appears_in_front_of_a_known_one_is_seen() {
         let machine = Machine::new();
         let tool = machine.program("usr/tool");
-        let programs = machine.on(&["bin", "usr"]);
+        let programs = PathPrograms { fresh: Duration::ZERO, ..machine.on(&["bin", "usr"]) };
         assert_eq!(programs.place("tool"), Place::Trusted(tool));
         let before = machine.program("bin/tool");
         // A file system may keep times no finer than a tick of the clock.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use agent::PermissionMode;
-use agent::permissions::{Confinement, Decision, Effect, Explained, Policy, Programs, Rule};
+use agent::permissions::{Confinement, Effect, Explained, Policy, Programs, Rule};
 use agent::sanitize::one_line;
 use serde_json::{Value, json};
 
@@ -90,11 +90,7 @@ pub(crate) fn test(
 ) -> String {
     let explanation = policy.explain(SHELL, command, programs);
     let because = explanation.decision.because();
-    let decision = match explanation.decision {
-        Decision::Allow { .. } => "allow",
-        Decision::Ask { .. } => "ask",
-        Decision::Deny { .. } => "deny",
-    };
+    let decision = explanation.decision.name();
     let mode = json!(policy.mode());
     let (confinement, network) = (policy.parts().confinement.get(), policy.parts().network);
     match format {

@@ -23,7 +23,12 @@ struct Question {
 
 impl Agent {
     pub(super) fn decide(&self, tool: &dyn Tool, call: &Call) -> Decision {
-        self.policy.decide(tool, &call.args, &*self.programs)
+        let decision = self.policy.decide(tool, &call.args, &*self.programs);
+        let Because { why, rule, origin } = decision.because();
+        let (rule, origin) = (rule.as_deref(), origin.as_deref());
+        let decided = decision.name();
+        tracing::info!(call = call.id, tool = call.name, decided, rule, origin, why, "permission");
+        decision
     }
 
     /// Lets the call through with what is opened for it, or says why not.

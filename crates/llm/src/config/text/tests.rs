@@ -146,3 +146,16 @@ x = 1
     assert_eq!(told.len(), 6, "{told:#?}");
     assert!(parsed.leaves.iter().all(|leaf| leaf.key != Key::of(["permisions", "deny"])));
 }
+
+#[test]
+fn each_rule_of_a_list_has_the_place_of_its_first_character() {
+    let text = "[permissions]\nask = [\"ä\", 'bash(a)']\ndeny = [\n  \"bash(rm:*)\",  # why\n  { unsafe = true, \
+                rule = \"x\" },\n  \"\"\"long\"\"\",\n]\nallow = []\n";
+    let file = parse("config.toml", text).unwrap();
+    let rules = crate::config::rules_in(&file);
+    let places: Vec<(String, usize)> =
+        rules.iter().map(|rule| (rule.place.to_string(), rule.column)).collect();
+    let wanted = [(2, 9), (2, 14), (4, 4), (5, 28), (6, 6)];
+    let wanted = wanted.map(|(line, column)| (format!("config.toml:{line}"), column));
+    assert_eq!(places, wanted);
+}

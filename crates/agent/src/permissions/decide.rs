@@ -316,8 +316,10 @@ impl Policy {
     }
 
     /// Whether the line runs nothing but programs that are known to read and nothing else.
-    fn reads_only(&self, line: &Line<'_>, call: &Call<'_>) -> bool {
-        understood(line).is_ok_and(|commands| {
+    pub(super) fn reads_only(&self, line: &Line<'_>, call: &Call<'_>) -> bool {
+        // Which files a pattern means is of no matter where the sandbox shows only what may be read.
+        let patterns = || line.reading.reading_patterns().filter(|_| self.is_confined());
+        understood(line).ok().or_else(patterns).is_some_and(|commands| {
             let is_cover = |one: &Simple| matches!(self.cover(one, &[], call), Ok(Cover::ReadOnly));
             let writes = |one: &Simple| one.redirects.iter().any(writes);
             commands.iter().all(|one| is_cover(one) && !writes(one))
@@ -348,7 +350,8 @@ impl Policy {
     }
 
     fn line_by_mode(&self, line: &Line<'_>, call: &Call<'_>) -> Decision {
-        let Some(gap) = self.gap(line, call) else {
+        let is_read = line.reading.strict().is_err() && self.reads_only(line, call);
+        let Some(gap) = (!is_read).then(|| self.gap(line, call)).flatten() else {
             return allow("it runs programs that read and nothing else");
         };
         let is_complete = line.reading.is_complete();

@@ -8,6 +8,8 @@ use super::shell::{Found, Simple};
 use super::{Decision, Policy, Programs};
 use crate::tool::Effects;
 
+const READS: &str = "it is known to read and nothing else";
+
 /// What would be decided about a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
@@ -57,7 +59,10 @@ impl Policy {
     }
 
     fn covered(&self, found: &Found, line: &Line<'_>, call: &Call<'_>) -> Result<String, String> {
-        let commands = understood(line)?;
+        let commands = match understood(line) {
+            Err(_) if self.reads_only(line, call) => return Ok(READS.to_owned()),
+            reading => reading?,
+        };
         let words = found.words.iter().map(|word| word.literal().map(str::to_owned));
         let Some(argv) = words.collect::<Option<Vec<String>>>() else {
             return Err("only the shell knows what runs".to_owned());
@@ -67,7 +72,7 @@ impl Policy {
         let rules: Vec<&Rule> = self.permitting(call.tool).collect();
         match self.cover(&command, &rules, call)? {
             Cover::Rule(rule) => Ok(told(rule)),
-            Cover::ReadOnly => Ok("it is known to read and nothing else".to_owned()),
+            Cover::ReadOnly => Ok(READS.to_owned()),
         }
     }
 }

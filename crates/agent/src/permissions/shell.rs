@@ -25,6 +25,7 @@ pub use propose::propose;
 pub struct Reading {
     text: String,
     strict: Result<Vec<Simple>, Unknown>,
+    patterns: Option<Vec<Simple>>,
     found: Vec<Found>,
     complete: bool,
 }
@@ -128,7 +129,9 @@ impl Reading {
             Ok(simples) => walk::behind(simples),
             Err(_) => walk::everywhere(command),
         };
-        Self { text: command.to_owned(), strict, found, complete }
+        let has_patterns = strict.is_err() && command.contains(['*', '?']);
+        let patterns = has_patterns.then(|| strict::read_patterns(command).ok()).flatten();
+        Self { text: command.to_owned(), strict, patterns, found, complete }
     }
 
     /// The commands of a line that consists of nothing else, in order; the only basis for allowing.
@@ -138,6 +141,13 @@ impl Reading {
     /// The first thing that is not understood; also for a line that runs nothing.
     pub fn strict(&self) -> Result<&[Simple], &Unknown> {
         self.strict.as_deref()
+    }
+
+    /// The commands of a line that consists of nothing else and leaves to the shell only which files the
+    /// `*` and `?` in arguments of programs mean that read and print whatever these are. Good for knowing
+    /// that a line only reads where a sandbox hides what must not be read; no basis for a rule to allow it.
+    pub fn reading_patterns(&self) -> Option<&[Simple]> {
+        self.patterns.as_deref().filter(|_| self.complete)
     }
 
     /// Every command anywhere in the line: wrappers themselves and what they run.

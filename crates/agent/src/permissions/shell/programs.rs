@@ -16,7 +16,7 @@ use super::options::{self, Argument, abbreviates};
 pub use names::is_interpreter;
 pub(super) use names::{is_builtin_of_effect, is_harmless_variable, is_wrapper};
 pub use network::network;
-pub use reading::{is_chosen_by_folder, is_read_only};
+pub use reading::{is_chosen_by_folder, is_read_only, takes_any_words};
 use table::{PROGRAMS, Program};
 
 /// Why a rule for a program does not cover a call of it.

@@ -15,16 +15,32 @@ const RESERVED: &[&str] = &[
     "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
+const EXPANDS: &str = "a character that the shell may expand";
+
 /// The simple commands of a line that consists of nothing else.
 ///
 /// # Errors
 ///
 /// The first thing that is not understood; also a line without a command.
 pub(super) fn read(text: &str) -> Result<Vec<Simple>, Unknown> {
+    read_with(text, false)
+}
+
+/// The same, where arguments may also hold `*` and `?` as long as their program does nothing but read,
+/// whatever files they turn out to name and however these are called. The words hold the patterns.
+///
+/// # Errors
+///
+/// The first thing that is not understood.
+pub(super) fn read_patterns(text: &str) -> Result<Vec<Simple>, Unknown> {
+    read_with(text, true)
+}
+
+fn read_with(text: &str, patterns: bool) -> Result<Vec<Simple>, Unknown> {
     if let Some((at, _)) = text.char_indices().find(|(_, c)| is_unseen(*c)) {
         return Err(Unknown { at, what: "a character that nobody sees" });
     }
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, patterns, pattern: None };
     let mut commands = Vec::new();
     reader.skip_blank_lines();
     loop {
@@ -65,6 +81,10 @@ struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Patterns are understood.
+    patterns: bool,
+    /// Where the first pattern of the command is that is read now.
+    pattern: Option<usize>,
 }
 
 impl Reader<'_> {
@@ -123,6 +143,7 @@ impl Reader<'_> {
     /// One simple command, up to the operator that ends it.
     fn simple(&mut self) -> Result<Simple, Unknown> {
         let mut simple = Simple::default();
+        self.pattern = None;
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -132,14 +153,22 @@ impl Reader<'_> {
                 Some(_) => self.word_or_descriptor(&mut simple)?,
             }
         }
-        match simple.argv.is_empty() {
-            true => self.unknown("no command where one is expected"),
-            false => Ok(simple),
+        match (simple.argv.first(), self.pattern) {
+            (None, _) => self.unknown("no command where one is expected"),
+            (Some(program), Some(at)) if !programs::takes_any_words(program) => {
+                Err(Unknown { at, what: EXPANDS })
+            }
+            (Some(_), _) => Ok(simple),
         }
     }
 
     fn word_or_descriptor(&mut self, simple: &mut Simple) -> Result<(), Unknown> {
+        let (begins, before) = (self.at, self.pattern);
         let token = self.word()?;
+        // Nor the program, nor a variable that is set for it.
+        if simple.argv.is_empty() && self.pattern != before {
+            return Err(Unknown { at: begins, what: EXPANDS });
+        }
         if matches!(self.peek(), Some(b'<' | b'>')) {
             if token.continued || token.text.contains(['{', '}']) {
                 return self.unknown("a redirection that the word before it may belong to");
@@ -176,7 +205,12 @@ impl Reader<'_> {
         if self.peek().is_none_or(|byte| b"\n;|&<>".contains(&byte)) {
             return self.unknown("a redirection without a target");
         }
+        let (begins, before) = (self.at, self.pattern.take());
         let target = self.word()?;
+        if self.pattern.is_some() {
+            return Err(Unknown { at: begins, what: EXPANDS });
+        }
+        self.pattern = before;
         let is_number = target.text.bytes().all(|byte| byte.is_ascii_digit());
         if is_number && matches!(self.peek(), Some(b'<' | b'>')) {
             return self.unknown("a number between two redirections");
@@ -235,10 +269,14 @@ impl Reader<'_> {
             '[' => starts && next.is_none_or(|byte| b" \t\n".contains(byte)),
             // Somebody's home at the start of a word and of what follows `=` or `:`.
             '~' => previous.is_some_and(|c| c.is_ascii_alphanumeric() || "^/._-".contains(c)),
+            '*' | '?' if self.patterns => {
+                self.pattern.get_or_insert(self.at);
+                true
+            }
             _ => c.is_alphanumeric(),
         };
         if !is_literal {
-            return self.unknown("a character that the shell may expand");
+            return self.unknown(EXPANDS);
         }
         token.text.push(c);
         self.at += c.len_utf8();

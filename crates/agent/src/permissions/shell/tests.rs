@@ -406,6 +406,39 @@ fn a_split_line_reads_back_the_same() {
 }
 
 #[test]
+fn patterns_are_read_as_arguments_of_programs_that_only_read_whatever_they_name() {
+    for line in ["ls *.rs", "cd src && cat a/*.rs 2>/dev/null | wc -l", "grep -n '*' ?.c"] {
+        let reading = Reading::of(line);
+        assert!(reading.strict().is_err(), "{line}: no rule may build on it");
+        assert!(reading.reading_patterns().is_some(), "{line}");
+    }
+    let others = [
+        "sort *",
+        "test -v *",
+        "rg x *",
+        "git diff *",
+        "cd *",
+        "l* -l",
+        "A=* ls",
+        "cat < *",
+        "ls > *",
+        "ls *; sort *",
+        "ls * $x",
+        "ls {*,a}",
+        "ls ?(a)",
+        "ls [ab]*",
+        "ls *(/)",
+        "ls * `x`",
+        "rm *",
+    ];
+    for line in others {
+        assert!(Reading::of(line).reading_patterns().is_none(), "{line}");
+    }
+    let commands = Reading::of("head -3 *.md").reading_patterns().map(<[Simple]>::to_vec);
+    assert_eq!(commands.unwrap()[0].argv, ["head", "-3", "*.md"]);
+}
+
+#[test]
 fn no_nesting_is_too_deep_and_no_line_too_long_to_be_told_about() {
     let nests = [
         ("(", ")"),

@@ -39,6 +39,35 @@ pub fn is_chosen_by_folder(program: &str) -> bool {
     ["cargo", "rustc", "go"].contains(&program)
 }
 
+/// Whether the program reads and prints whatever its arguments are, so that also a file whose name looks
+/// like an option makes it do nothing else: it has none that writes a file, runs a program, evaluates a
+/// word or moves the shell.
+pub fn takes_any_words(program: &str) -> bool {
+    const SUCH: &[&str] = &[
+        "basename",
+        "cat",
+        "cksum",
+        "cmp",
+        "cut",
+        "dirname",
+        "du",
+        "echo",
+        "egrep",
+        "fgrep",
+        "grep",
+        "head",
+        "ls",
+        "md5sum",
+        "nl",
+        "sha1sum",
+        "sha256sum",
+        "stat",
+        "tail",
+        "wc",
+    ];
+    SUCH.contains(&program)
+}
+
 const PROGRAMS: &[&str] = &[
     "[",
     "basename",

@@ -237,7 +237,8 @@ impl Sandbox {
         let tool = probe::tool().map_err(SandboxError::Unsupported)?;
         let plan = self.plan(may_write)?;
         let has_network = network || grants.network;
-        let inner = environment(with_plain_path(env), has_network);
+        let mut inner = environment(with_plain_path(env), has_network);
+        inner.extend(caches(&inner, &plan.ground.readable, has_network));
         let (ground, mounts) = match grants.paths.is_empty() {
             true => (Cow::Borrowed(&plan.ground), Cow::Borrowed(&plan.mounts)),
             false => {
@@ -316,7 +317,7 @@ impl Aftermath {
         is_refusal.then(|| SandboxError::Unsupported(probe::explain(&said)))
     }
 
-    /// Moves away what the command made and must not have, and looks in the errors that it printed for
+    /// Moves away what the command made and must not have, and looks in what it `printed` of errors for
     /// what was held back. Says what there is to know, one line each. Does blocking file work; to be called
     /// once nothing of the command runs any more.
     #[must_use]
@@ -325,11 +326,13 @@ impl Aftermath {
         let mut said = plan.watched.settle();
         let ground = &plan.ground;
         let writable = ground.writable.iter().filter(|_| *may_write).map(PathBuf::as_path);
+        let readable = ground.readable.iter().map(PathBuf::as_path);
         let hidden = ground.hidden_files.iter().chain(&ground.hidden_dirs).map(PathBuf::as_path);
         said.extend(denial::denial(
             &String::from_utf8_lossy(printed),
             &denial::Held {
                 writable: &writable.collect::<Vec<_>>(),
+                readable: &readable.collect::<Vec<_>>(),
                 hidden: &hidden.collect::<Vec<_>>(),
                 has_network: *has_network,
                 is_foreign: plan.is_foreign,
@@ -361,6 +364,26 @@ fn environment(env: Vec<(OsString, OsString)>, has_network: bool) -> Vec<(OsStri
         inner.push(("CARGO_NET_OFFLINE".into(), "true".into()));
     }
     inner
+}
+
+/// Places in `/tmp` for the caches of tools that do nothing at all where they cannot write theirs. A cache
+/// that the home shows serves those that can live with reading it.
+fn caches(
+    env: &[(OsString, OsString)],
+    readable: &[PathBuf],
+    has_network: bool,
+) -> Vec<(OsString, OsString)> {
+    let is_set = |wanted: &str| env.iter().any(|(name, _)| name == wanted);
+    let is_shown = |end: &str| readable.iter().any(|path| path.ends_with(end));
+    let wanted = [
+        // Locks it also for reading.
+        ("UV_CACHE_DIR", "/tmp/uv-cache", true),
+        ("GOCACHE", "/tmp/go-build", !is_shown(".cache/go-build")),
+        // Installs from it without writing, but puts into it whatever it fetches.
+        ("npm_config_cache", "/tmp/npm-cache", has_network),
+    ];
+    let missing = wanted.into_iter().filter(|(name, _, is_of_use)| *is_of_use && !is_set(name));
+    missing.map(|(name, dir, _)| (name.into(), dir.into())).collect()
 }
 
 /// The environment with a `PATH` that means the same in every folder.
@@ -402,6 +425,19 @@ mod tests {
         assert_eq!(get(true, "HOME"), Some("/h".into()));
         assert_eq!(get(true, "CARGO_NET_OFFLINE"), None);
         assert_eq!(get(false, "CARGO_NET_OFFLINE"), Some("true".into()));
+    }
+
+    #[test]
+    fn tools_that_need_a_cache_of_their_own_get_one_where_there_is_room() {
+        let names = |env: &[&str], readable: &[&str], has_network| {
+            let env: Vec<_> = env.iter().map(|name| (name.into(), "/x".into())).collect();
+            let readable: Vec<_> = readable.iter().map(PathBuf::from).collect();
+            let found = caches(&env, &readable, has_network).into_iter();
+            found.map(|(name, _)| name.into_string().expect("a name is text")).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[], &[], true), ["UV_CACHE_DIR", "GOCACHE", "npm_config_cache"]);
+        assert_eq!(names(&[], &["/h/.cache/go-build"], false), ["UV_CACHE_DIR"]);
+        assert_eq!(names(&["UV_CACHE_DIR", "GOCACHE"], &[], false), Vec::<String>::new());
     }
 
     #[test]

@@ -5,16 +5,25 @@
 use std::path::Path;
 
 /// What a file system says that is read-only.
-const READ_ONLY: &[&str] = &["Read-only file system", "os error 30", "EROFS"];
+const READ_ONLY: &[&str] =
+    &["Read-only file system", "read-only file system", "os error 30", "EROFS"];
 /// What programs say that find no network.
 const NO_NETWORK: &[&str] = &[
     "Could not resolve host",
     "Couldn't resolve host",
     "Name or service not known",
     "Network is unreachable",
+    "network is unreachable",
     "Temporary failure in name resolution",
+    "Temporary failure resolving",
+    "UnknownHostException",
+    "failed to lookup address information",
+    "unable to resolve host",
     "getaddrinfo EAI_AGAIN",
     "getaddrinfo ENOTFOUND",
+    // Cargo, which is told so by the variable that says that there is none.
+    "using offline mode (--offline)",
+    "--offline was specified",
 ];
 const REFUSED: &[&str] = &["Permission denied", "Operation not permitted"];
 
@@ -22,6 +31,8 @@ const REFUSED: &[&str] = &["Permission denied", "Operation not permitted"];
 pub(super) struct Held<'a> {
     /// Folders that it could write.
     pub(super) writable: &'a [&'a Path],
+    /// Toolchains and caches that it could only read.
+    pub(super) readable: &'a [&'a Path],
     /// Files and folders that it could not see.
     pub(super) hidden: &'a [&'a Path],
     /// Whether it could reach the network.
@@ -34,7 +45,23 @@ pub(super) struct Held<'a> {
 pub(super) fn denial(printed: &str, held: &Held<'_>) -> Option<String> {
     let lines = || printed.lines();
     let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
-    if lines().any(|line| says(line, READ_ONLY)) {
+    if let Some(line) = lines().find(|line| says(line, READ_ONLY)) {
+        if line.contains("/.git/") {
+            return Some(
+                "The sandbox held it back: no command writes .git, so staging, committing and switching branches \
+                 are left to the user. This is on purpose."
+                    .to_owned(),
+            );
+        }
+        let names = |line: &str, path: &Path| path.to_str().is_some_and(|path| line.contains(path));
+        if let Some(cache) = held.readable.iter().find(|path| lines().any(|line| names(line, path)))
+        {
+            let cache = cache.display();
+            return Some(format!(
+                "The sandbox held it back: {cache} can only be read. This is on purpose: ask the user to run what \
+                 fills it, or to open it (--add-dir {cache})."
+            ));
+        }
         let writable: Vec<String> =
             held.writable.iter().map(|dir| dir.display().to_string()).collect();
         let where_to = match writable.is_empty() {
@@ -49,7 +76,8 @@ pub(super) fn denial(printed: &str, held: &Held<'_>) -> Option<String> {
     }
     if !held.has_network && lines().any(|line| says(line, NO_NETWORK)) {
         return Some(
-            "The sandbox held it back: commands have no network. This is on purpose; the user can open it."
+            "The sandbox held it back: commands have no network. This is on purpose: ask the user to fetch what is \
+             missing, or to open it (--network)."
                 .to_owned(),
         );
     }
@@ -78,6 +106,7 @@ mod tests {
     fn check(printed: &str, has_network: bool, want: Option<&str>) {
         let held = Held {
             writable: &[Path::new("/w")],
+            readable: &[Path::new("/h/.cargo/registry")],
             hidden: &[Path::new("/w/.env")],
             has_network,
             is_foreign: false,
@@ -95,8 +124,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_user_has_to_do_instead_is_told_where_it_is_known() {
+        let locked = "fatal: Unable to create '/w/.git/index.lock': Read-only file system";
+        check(locked, false, Some("committing and switching branches are left to the user"));
+        let cached = "error: failed to open `/h/.cargo/registry/cache/x.crate`\n\nCaused by:\n  \
+                      Read-only file system (os error 30)";
+        check(cached, true, Some("--add-dir /h/.cargo/registry"));
+        let npm = "npm error rofs EROFS: read-only file system, open '/h/x'";
+        check(npm, true, Some("only below /w"));
+        let offline = "As a reminder, you're using offline mode (--offline) which can sometimes";
+        check(offline, false, Some("--network"));
+        check("ModuleNotFoundError: No module named 'x'", false, None);
+    }
+
+    #[test]
     fn a_workspace_of_somebody_else_is_told_as_such() {
-        let held = Held { writable: &[], hidden: &[], has_network: false, is_foreign: true };
+        let held = Held {
+            writable: &[],
+            readable: &[],
+            hidden: &[],
+            has_network: false,
+            is_foreign: true,
+        };
         let said = denial("touch: cannot touch 'x': Permission denied", &held).unwrap();
         assert!(said.contains("belongs to another user"), "{said}");
     }

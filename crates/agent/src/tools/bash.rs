@@ -89,6 +89,7 @@ impl TypedTool for Bash {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled("cancelled before the command was started".into()));
         }
+        let joins = joins_errors(&args.command);
         let wrapped = self.wrapped(args.command, ctx).await?;
         let (spec, aftermath) = spec(wrapped, timeout_ms, ctx);
         let child = process::spawn(spec).map_err(refused)?;
@@ -109,6 +110,10 @@ impl TypedTool for Bash {
         {
             return Err(ToolError::Failed(error.to_string()));
         }
+        let errors = match joins {
+            true => [finished.stdout.tail_of(DENIAL_BYTES), errors].concat(),
+            false => errors,
+        };
         let notes = finish_off_runtime(move || Ok(aftermath.settle(&errors))).await?;
         let about = report::About { timeout_ms, redactor: &ctx.redactor, notes: &notes };
         let text = report::text(&finished, about);
@@ -145,6 +150,11 @@ impl Bash {
         })
         .await
     }
+}
+
+/// Whether the command prints its errors among what it prints, as far as its text tells.
+fn joins_errors(command: &str) -> bool {
+    ["2>&1", "&>", "|&"].iter().any(|sign| command.contains(sign))
 }
 
 fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> (Spec, Aftermath) {

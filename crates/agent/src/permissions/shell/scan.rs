@@ -96,6 +96,8 @@ struct Line {
     coprocess: bool,
     /// The words of `for` and `select`, which may end without a separator.
     loops: bool,
+    /// How many words stood before `&>`, which not every shell knows.
+    parted: Option<usize>,
 }
 
 /// A word as it was read.
@@ -223,13 +225,15 @@ impl Scanner<'_> {
                 }
                 b'&' if self.sees("&>") => {
                     line.prefixed = true;
+                    line.parted = Some(line.words.len());
                     self.redirect();
                 }
                 b'&' | b'|' => {
-                    let both = self.sees("||") || self.sees("&&");
+                    let both = self.sees("||") || self.sees("&&") || self.sees("|&");
+                    let piped = byte == b'|' && !self.sees("||");
                     self.at += if both { 2 } else { 1 };
                     self.end(&mut line);
-                    line.piped = byte == b'|' && !both;
+                    line.piped = piped;
                 }
                 b'(' => self.open(&mut line, &mut frames),
                 b')' => {
@@ -255,6 +259,9 @@ impl Scanner<'_> {
                     if token.raw.ends_with('=') && self.peek() == Some(b'(') {
                         self.array();
                     }
+                    if in_test && token.raw.ends_with(PATTERN_SIGNS) && self.peek() == Some(b'(') {
+                        self.pattern_of_test();
+                    }
                     if in_test {
                         self.in_test(token, &mut line, &mut in_test);
                     } else {
@@ -264,6 +271,9 @@ impl Scanner<'_> {
             }
         }
         self.end(&mut line);
+        if in_test {
+            self.gives_up();
+        }
         if !self.pending.is_empty() {
             // A body that never comes; bash takes what follows for it.
             self.gives_up();
@@ -274,6 +284,12 @@ impl Scanner<'_> {
 
     fn end(&mut self, line: &mut Line) {
         let line = std::mem::take(line);
+        // For a shell that does not know `&>` the line ends at the first of these signs.
+        if let Some(rest) = line.parted.and_then(|at| line.words.get(at..))
+            && !rest.is_empty()
+        {
+            self.found.commands.push(rest.to_vec());
+        }
         if !line.words.is_empty() {
             self.found.commands.push(line.words);
         }
@@ -281,7 +297,7 @@ impl Scanner<'_> {
 
     /// An opening parenthesis: arithmetic, a function's empty list, an array, a subshell.
     fn open(&mut self, line: &mut Line, frames: &mut Vec<Frame>) {
-        if self.sees("((") && (line.words.is_empty() || line.loops) {
+        if self.sees("((") && (line.words.is_empty() || line.loops || line.coprocess) {
             let start = self.at;
             self.at += 2;
             let inner = self.at;
@@ -319,7 +335,7 @@ impl Scanner<'_> {
             match self.peek() {
                 None => return self.abort(),
                 Some(b')') => break,
-                Some(b'\n') => self.at += 1,
+                Some(b'\n') => self.inner_newline(),
                 Some(b'#') => self.skip_comment(),
                 Some(byte)
                     if b";&|(".contains(&byte)
@@ -332,9 +348,22 @@ impl Scanner<'_> {
             }
         }
         self.at += 1;
+        // What follows at once is a part of the same word.
+        if self.peek().is_some_and(|byte| !b" \t\n;&|()<>".contains(&byte)) {
+            self.gives_up();
+            self.word(false);
+        }
         if matches!(words.first(), Some(Word::Literal(_))) {
             self.found.commands.push(words);
         }
+    }
+
+    /// A newline inside a construct. Shells do not agree whether the body of a here-document begins there.
+    fn inner_newline(&mut self) {
+        if !self.pending.is_empty() {
+            self.gives_up();
+        }
+        self.at += 1;
     }
 
     /// A process substitution begins here.
@@ -374,10 +403,14 @@ impl Scanner<'_> {
         if token.raw == "]]" {
             *in_test = false;
         }
+        // A shell that does not know `[[` takes it for a program, and what follows for commands.
+        if line.words.is_empty() && SKIPPED.contains(&token.raw.as_str()) {
+            return;
+        }
         line.words.push(token.word);
         if token.raw == "=~" {
             self.skip_blanks();
-            self.regular_expression();
+            self.pattern_of_test();
         }
     }
 
@@ -397,9 +430,12 @@ impl Scanner<'_> {
             match raw {
                 _ if token.is_assignment => line.prefixed = true,
                 _ if line.timed && matches!(raw, "-p" | "--") => {}
+                // No option of the reserved word, but perhaps one of the program of that name.
+                _ if line.timed && raw.starts_with('-') => {
+                    line.words = vec![Word::Literal("time".to_owned()), token.word];
+                }
                 _ if line.prefixed => line.words.push(token.word),
-                "if" | "then" | "else" | "elif" | "fi" | "do" | "done" | "while" | "until"
-                | "!" | "{" | "}" => {}
+                _ if SKIPPED.contains(&raw) => {}
                 "time" if !line.piped => line.timed = true,
                 "coproc" => line.coprocess = true,
                 "esac" if frames.last() == Some(&Frame::Branch) => drop(frames.pop()),
@@ -435,7 +471,7 @@ impl Scanner<'_> {
         loop {
             self.skip_blanks();
             match self.peek() {
-                Some(b'\n') => self.at += 1,
+                Some(b'\n') => self.inner_newline(),
                 Some(b'#') => self.skip_comment(),
                 _ => break,
             }
@@ -452,6 +488,13 @@ fn is_descriptor(raw: &str) -> bool {
     let variable = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
     variable.is_some_and(expand::is_name) || raw.bytes().all(|byte| byte.is_ascii_digit())
 }
+
+/// Reserved words before a command.
+const SKIPPED: &[&str] =
+    &["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "{", "}"];
+
+/// What before a parenthesis makes it a part of a pattern.
+const PATTERN_SIGNS: [char; 5] = ['?', '*', '+', '@', '!'];
 
 /// Words that open a compound command.
 const OPENERS: &[&str] = &["{", "if", "while", "until", "for", "select", "case", "[["];

@@ -249,6 +249,33 @@ fn a_command_is_found_wherever_it_hides() {
     assert!(incomplete.is_empty(), "{incomplete:#?}");
 }
 
+/// Shells disagree about these, or change their mind about what a sign means.
+#[test]
+fn what_a_shell_reads_in_another_way_hides_no_command() {
+    let commands = [
+        "a |& time -o f rm x",
+        "a |\n time -o f rm x",
+        "coproc time -o f rm x",
+        "sh -c 'a &>f rm x'",
+        "sh -c '[[ a; if rm x; then b; fi; ]]'",
+        "sh -c '[[ a && ! rm x ]]'",
+        "[[ a == @(#) || -n $(rm x) ]]\n)",
+        "[[ a == !(b|$(rm x)) ]]",
+    ];
+    check_found(&commands, "rm");
+    for command in [
+        "x=(a)#b; rm x",
+        "cat <<E; x=(\n'\nE\n)\nrm x\n#'\n)\nE\n",
+        "cat <<E; case x\nin '\nE\nin x) rm x;; esac #'\nE\n) esac",
+        "coproc N ((#)); rm x\n))",
+        "[[ a",
+    ] {
+        let reading = Reading::of(command);
+        let is_seen = !reading.is_complete() || programs_of(command).contains(&"rm".to_owned());
+        assert!(is_seen, "{command:?}");
+    }
+}
+
 #[test]
 fn wrappers_hide_no_command() {
     let commands = [
@@ -341,6 +368,11 @@ fn wrappers_hide_no_command() {
         "stdbuf --output=0 rm x",
         "script -c 'rm x' /dev/null",
         "sudo -Z val rm x",
+        "a=-v; timeout $a 5 rm x",
+        "setarch -R rm x",
+        "setarch x86_64 rm x",
+        "choom -n 0 -- rm x",
+        "uclampset -m 1 rm x",
     ];
     check_found(&commands, "rm");
 }
@@ -367,6 +399,14 @@ fn what_a_variable_may_hold_or_an_input_say_is_not_overlooked() {
         "x='$(rm y)'; echo ${x@P}",
         "x='a[`rm y`]'; [[ -v x ]]; (( x ))",
         "echo cm0= | bash",
+        "exec 3<<< 'rm x'; . /dev/fd/3",
+        "source <(echo rm x)",
+        "bash /proc/self/fd/0 <<< 'rm x'",
+        "a=--norc; bash $a -c 'rm x'",
+        "hash -p /bin/rm zz; zz x",
+        "PS4='$(rm x)'; set -x; a",
+        "BASH_ENV=/dev/stdin bash -c a <<< 'rm x'",
+        "git -c \"alias.x=!rm $y\" x",
         "bash <<< 'rm x'",
         "bash -s < f",
         "eval \"$x\"",

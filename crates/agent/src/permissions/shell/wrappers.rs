@@ -46,6 +46,18 @@ pub(super) fn inner(words: &[Word]) -> Vec<Inner> {
         }
         "declare" | "typeset" | "local" | "export" | "readonly" | "let" | "read" | "unset"
         | "test" | "[" | "printf" | "wait" | "getopts" | "[[" => evaluated(arguments),
+        // The program that a name will stand for.
+        "hash"
+            if arguments.iter().any(|word| word.literal().is_none_or(|w| w.starts_with('-'))) =>
+        {
+            vec![Inner::Hidden]
+        }
+        "." | "source" => match arguments.first() {
+            Some(file) if may_be_input(file) => vec![Inner::Hidden],
+            _ => Vec::new(),
+        },
+        // Newer ones do without the name of an architecture.
+        "setarch" => suffixes(arguments),
         // The loader runs the program that is its operand.
         _ if program.starts_with("ld-linux") || program.starts_with("ld-musl") => {
             suffixes(arguments)
@@ -103,6 +115,11 @@ fn wrapped(wrapper: &Wrapper, arguments: &[Word]) -> Vec<Inner> {
         wrapper.variables && words[*at].is_some_and(|word| word == "-" || word.contains('='))
     };
     let Some(start) = operands.skip_while(is_variable).nth(wrapper.operands) else { return inner };
+    // A word that only the shell knows may be any of its options, with their values.
+    if words[..start].contains(&None) {
+        inner.extend(suffixes(&arguments[start..]));
+        return inner;
+    }
     inner.push(Inner::Command(arguments[start..].to_vec()));
     if doubt && start + 1 < arguments.len() {
         inner.push(Inner::Command(arguments[start + 1..].to_vec()));
@@ -129,8 +146,8 @@ fn shell(arguments: &[Word]) -> Vec<Inner> {
             Argument::Operand(at) if takes_script => {
                 return vec![arguments[at].literal().map_or(Inner::Hidden, script)];
             }
-            Argument::Operand(_) => {
-                reads_input = false;
+            Argument::Operand(at) => {
+                reads_input = may_be_input(&arguments[at]);
                 break;
             }
         }
@@ -139,6 +156,12 @@ fn shell(arguments: &[Word]) -> Vec<Inner> {
         true => vec![Inner::Hidden],
         false => Vec::new(),
     }
+}
+
+/// A file of commands that may be the input, or an open file: what it holds stands somewhere else. A word
+/// that only the shell knows may as well be an option.
+fn may_be_input(file: &Word) -> bool {
+    file.literal().is_none_or(|file| ["/dev/", "/proc/"].iter().any(|dir| file.starts_with(dir)))
 }
 
 /// Programs that hand words to a shell.
@@ -226,13 +249,18 @@ fn git(arguments: &[Word]) -> Vec<Inner> {
     let words = literals(arguments);
     let mut inner = Vec::new();
     for pair in words.windows(2) {
-        let [Some(first), Some(second)] = pair else { continue };
-        match *first {
-            "-c" | "--config" => {
-                inner.extend(second.split_once("=!").map(|(_, text)| script(text)))
+        let [Some(first), second] = pair else { continue };
+        match (*first, second) {
+            ("-c" | "--config", Some(setting)) => {
+                inner.extend(setting.split_once("=!").map(|(_, text)| script(text)))
             }
-            "-x" | "--exec" | "foreach" | "--tree-filter" | "--index-filter" | "--msg-filter" => {
-                inner.push(script(second));
+            ("-x" | "--exec" | "foreach", Some(text))
+            | ("--tree-filter" | "--index-filter" | "--msg-filter", Some(text)) => {
+                inner.push(script(text));
+            }
+            ("-c" | "--config" | "-x" | "--exec" | "foreach", None)
+            | ("--tree-filter" | "--index-filter" | "--msg-filter", None) => {
+                inner.push(Inner::Hidden);
             }
             _ => {}
         }

@@ -328,8 +328,8 @@ impl Scanner<'_> {
         self.abort();
     }
 
-    /// The word after `=~`, in which parentheses and bars are text.
-    pub(super) fn regular_expression(&mut self) {
+    /// The word after `=~`, or what is left of a pattern, in which parentheses and bars are text.
+    pub(super) fn pattern_of_test(&mut self) {
         loop {
             self.word(false);
             match self.peek() {

@@ -107,6 +107,8 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         ..Wrapper::new(&["timeout"], Grammar::wrapper("ks", &["kill-after", "signal"]), "fpv")
             .after(1)
     },
+    Wrapper::new(&["choom"], Grammar::wrapper("np", &["adjust", "pid"]), ""),
+    Wrapper::new(&["uclampset"], Grammar::wrapper("mMp", &["pid"]), "asR"),
     Wrapper::new(&["stdbuf"], Grammar::wrapper("ioe", &["input", "output", "error"]), ""),
     Wrapper {
         long_flags: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
@@ -163,7 +165,6 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         .after(1)
     },
     Wrapper::new(&["taskset", "chrt"], Grammar::wrapper("TPD", &[]), "abcdfimopRrv").after(1),
-    Wrapper::new(&["setarch"], PLAIN, "vRFZLXBIST3").after(1),
     Wrapper::new(&["linux32", "linux64", "i386", "x86_64", "setpriv", "prlimit"], PLAIN, ""),
     Wrapper::new(
         &["systemd-run"],

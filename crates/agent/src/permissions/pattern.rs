@@ -201,7 +201,11 @@ fn line_could_be(line: &Line<'_>, words: &[String], extent: Extent) -> Certainty
         return Certainty::Yes;
     }
     let found = line.reading.commands().iter();
-    found.map(|one| could_be(&one.words, program, arguments, extent)).max().unwrap_or(Certainty::No)
+    let best = found.map(|one| could_be(&one.words, program, arguments, extent)).max();
+    match best.unwrap_or(Certainty::No) {
+        Certainty::No if line.reading.may_hide(words) => Certainty::Maybe,
+        best => best,
+    }
 }
 
 fn could_be(command: &[Word], program: &str, arguments: &[String], extent: Extent) -> Certainty {

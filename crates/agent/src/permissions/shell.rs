@@ -114,6 +114,13 @@ impl Found {
     pub fn program(&self) -> Option<&str> {
         self.words.first()?.literal().map(base_name)
     }
+
+    /// What else it may run is in its arguments or its input.
+    fn may_run_more(&self) -> bool {
+        let words = self.words.iter().map(|word| word.literal().unwrap_or_default().to_owned());
+        let argv: Vec<String> = words.collect();
+        self.program().is_some_and(programs::is_runner) || programs::covers(&argv).is_err()
+    }
 }
 
 /// What follows the last slash, as deny rules know programs.
@@ -160,6 +167,25 @@ impl Reading {
     /// line that [mentions](Self::mentions) their program, and nothing is allowed.
     pub fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// A program that runs what its arguments, its input or its environment say may be told to run a
+    /// command of these words, in a language or by an option that is not followed.
+    pub fn may_hide(&self, wanted: &[String]) -> bool {
+        let names_all = |text: &dyn Fn(&str) -> bool| {
+            wanted.iter().all(|word| !word.is_empty() && text(base_name(word)))
+        };
+        let line = |word: &str| words::names(&self.text, word);
+        let mut runners = self.found.iter().filter(|found| found.may_run_more());
+        let in_words = |found: &Found| {
+            let literals = || found.words[1..].iter().filter_map(Word::literal);
+            names_all(&|word| literals().any(|text| words::names(text, word)))
+        };
+        let is_fed = self.text.contains(['|', '<']);
+        let reads = |found: &Found| is_fed && found.program().is_some_and(programs::is_runner);
+        let sets = matches!(&self.strict, Err(unknown) if unknown.what == strict::ASSIGNMENT);
+        (sets && names_all(&line))
+            || runners.any(|found| in_words(found) || (reads(found) && names_all(&line)))
     }
 
     /// The text holds this name, read as it is or without quotes, backslashes and continued lines.

@@ -673,3 +673,54 @@ fn a_redirection_is_judged_in_every_folder_that_the_line_may_have_come_to() {
         &[("bash", "cd .git && echo x > config", Deny, "decides what runs")],
     );
 }
+
+#[test]
+fn a_denied_program_in_what_another_one_is_told_to_run_is_asked_about() {
+    let asks: Vec<Row> = [
+        "gosu root curl x",
+        "setpriv --reuid 1 --regid 1 curl x",
+        "setarch -R curl x",
+        "bwrap --dev-bind / / curl x",
+        "tmux new -d 'curl x'",
+        "perf stat curl x",
+        "hash -p /usr/bin/curl foo; foo x",
+        "bash /dev/stdin <<< 'curl x'",
+        ". /dev/stdin <<< 'curl x'",
+        "echo 'curl x' | at now",
+        "ed <<< '!curl x'",
+        "git config alias.x '!curl x'",
+        "git -c core.sshCommand='curl x' fetch",
+        "GIT_SSH_COMMAND='curl x' git fetch",
+        "RUSTC_WRAPPER=curl cargo build",
+        "git rebase --exec='curl x' HEAD",
+        "git rebase -xcurl HEAD",
+        "make SHELL=curl",
+        "tar -I 'curl x' -xf y",
+        "rsync -e 'curl x' a b:",
+        "sed '1e curl x' f",
+        "vim -c '!curl x'",
+        "perl -e 'system(\"curl x\")'",
+        "npx curl",
+        "uv run curl x",
+        "docker run x curl y",
+        "su nobody -- -c 'curl x'",
+    ]
+    .map(|line| ("bash", line, Ask, "bash(curl:*)"))
+    .to_vec();
+    check(Bypass, Confinement::None, &["deny bash(curl:*)"], &asks);
+    check(
+        Bypass,
+        Confinement::None,
+        &["deny bash(curl:*)", "deny bash(git push:*)"],
+        &[
+            ("bash", "ld.so /usr/bin/curl x", Deny, "bash(curl:*)"),
+            ("bash", "BASH_CMDS[foo]=/usr/bin/curl; foo x", Deny, "bash(curl:*)"),
+            ("bash", "echo use curl", Allow, "read and nothing else"),
+            ("bash", "git commit -m 'call curl'", Allow, "everything runs"),
+            ("bash", "timeout 5 git status", Allow, "everything runs"),
+            ("bash", "python3 curl_test.py", Allow, "everything runs"),
+            ("bash", "tmux new -d 'git fetch'", Allow, "everything runs"),
+            ("bash", "tmux new -d 'git push'", Ask, "bash(git push:*)"),
+        ],
+    );
+}

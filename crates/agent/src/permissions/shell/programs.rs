@@ -14,7 +14,9 @@ mod table;
 use super::base_name;
 use super::options::{self, Argument, abbreviates};
 pub use names::is_interpreter;
-pub(super) use names::{is_builtin_of_effect, is_harmless_variable, is_wrapper};
+pub(super) use names::{
+    is_builtin_of_effect, is_harmless_variable, is_loader, is_runner, is_wrapper,
+};
 pub use network::network;
 pub use reading::{is_chosen_by_folder, is_read_only, takes_any_words};
 use table::{PROGRAMS, Program};

@@ -16,6 +16,8 @@ const RESERVED: &[&str] = &[
 ];
 
 const EXPANDS: &str = "a character that the shell may expand";
+/// What is said of a variable that is set before a command.
+pub(super) const ASSIGNMENT: &str = "an assignment that may change what runs";
 
 /// The simple commands of a line that consists of nothing else.
 ///
@@ -353,7 +355,7 @@ fn add(token: Token, simple: &mut Simple) -> Result<(), Unknown> {
             return unknown("a program's name with an equals sign");
         }
         if !programs::is_harmless_variable(name) {
-            return unknown("an assignment that may change what runs");
+            return unknown(ASSIGNMENT);
         }
         simple.assignments.push((name.to_owned(), value.to_owned()));
         return Ok(());

@@ -14,8 +14,16 @@ const COPIED_WORD: usize = 8;
 /// Commands looked at.
 const MAX_COMMANDS: usize = 20_000;
 /// Settings that change what the rest of a text means, and variables whose values a shell runs.
-const OTHER_GRAMMAR: &[&str] =
-    &["extglob", "expand_aliases", "posix", "PS4", "BASH_ENV", "PROMPT_COMMAND"];
+const OTHER_GRAMMAR: &[&str] = &[
+    "extglob",
+    "expand_aliases",
+    "posix",
+    "PS4",
+    "BASH_ENV",
+    "PROMPT_COMMAND",
+    "BASH_CMDS",
+    "BASH_ALIASES",
+];
 
 /// The commands of a strictly read line with what their wrappers run; tells whether that is all.
 pub(super) fn behind(simples: &[Simple]) -> (Vec<Found>, bool) {

@@ -6,6 +6,7 @@
 mod table;
 
 use super::options::{Argument, Grammar, read};
+use super::programs::is_loader;
 use super::{Word, base_name, words};
 use table::{WRAPPERS, Wrapper};
 
@@ -59,9 +60,7 @@ pub(super) fn inner(words: &[Word]) -> Vec<Inner> {
         // Newer ones do without the name of an architecture.
         "setarch" => suffixes(arguments),
         // The loader runs the program that is its operand.
-        _ if program.starts_with("ld-linux") || program.starts_with("ld-musl") => {
-            suffixes(arguments)
-        }
+        _ if is_loader(program) => suffixes(arguments),
         _ => Vec::new(),
     }
 }

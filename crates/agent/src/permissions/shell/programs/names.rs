@@ -92,7 +92,56 @@ const INTERPRETERS: &[&str] = &[
 
 /// The program runs the command in its arguments.
 pub(crate) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl")
+    WRAPPERS.contains(&name) || is_loader(name)
+}
+
+/// The program loads and runs the one in its arguments.
+pub(crate) fn is_loader(name: &str) -> bool {
+    ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|loader| name.starts_with(loader))
+}
+
+/// The program may run what its arguments say somewhere, in a way that is not followed.
+pub(crate) fn is_runner(name: &str) -> bool {
+    const RUNNERS: &[&str] = &[
+        "abduco",
+        "capsh",
+        "cgexec",
+        "chronic",
+        "concurrently",
+        "crontab",
+        "dbus-launch",
+        "direnv",
+        "dotenv",
+        "dtach",
+        "heaptrack",
+        "history",
+        "hyperfine",
+        "ifne",
+        "just",
+        "nc",
+        "ncat",
+        "newgrp",
+        "nix",
+        "nodemon",
+        "numactl",
+        "op",
+        "pdm",
+        "perf",
+        "pipenv",
+        "poetry",
+        "rr",
+        "screen",
+        "sg",
+        "ssh-agent",
+        "start-stop-daemon",
+        "tmux",
+        "uv",
+        "valgrind",
+        "watchexec",
+        "xdg-open",
+        "zellij",
+    ];
+    RUNNERS.contains(&name) || (is_interpreter(name) && name != "git")
 }
 
 const WRAPPERS: &[&str] = &[

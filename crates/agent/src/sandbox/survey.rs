@@ -142,9 +142,11 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
     let mut hidden_dirs = present(MACHINE_SECRET_DIRS);
     hidden_dirs.extend(present(POWERFUL_SOCKETS));
     let mut links = Vec::new();
+    let mut repositories = Vec::new();
     for root in &writable {
         let found = Found::below(root, &layout.masked)?;
         protected.extend(found.authority);
+        repositories.extend(found.repositories);
         hidden_files.extend(found.masked_files);
         hidden_dirs.extend(found.masked_dirs);
         links.extend(found.links);
@@ -161,6 +163,7 @@ pub(super) fn survey(layout: &Layout) -> Result<Survey, SandboxError> {
     readable.extend(present(SHARED_PROGRAMS));
     readable.extend(real_paths(layout.readable.iter().cloned()));
     readable.extend(resolver());
+    readable.extend(repositories);
     hidden_dirs.extend(homes);
     hidden_dirs.extend(present(HOMES));
     for path in real_paths(layout.hidden.iter().cloned()) {
@@ -222,6 +225,8 @@ fn present(paths: &[&str]) -> Vec<PathBuf> {
 struct Found {
     /// `.git` and `.anvil` at any depth, and the folders that they lead to.
     authority: Vec<PathBuf>,
+    /// Folders of git, maybe elsewhere, that know a work tree in here as theirs. Without them git is of no use.
+    repositories: Vec<PathBuf>,
     /// Links of those names.
     links: Vec<PathBuf>,
     /// Files that hold credentials.
@@ -283,7 +288,9 @@ impl Found {
         if let Ok(real) = &real
             && real.is_file()
         {
-            self.authority.extend(gitdir(real).unwrap_or_default());
+            let dirs = gitdir(real).unwrap_or_default();
+            self.repositories.extend(known_to(real, &dirs));
+            self.authority.extend(dirs);
         }
         self.authority.extend(real);
     }
@@ -300,6 +307,30 @@ fn gitdir(file: &Path) -> io::Result<Vec<PathBuf>> {
         dirs.extend(own.join(common.trim()).canonicalize());
     }
     Ok(dirs)
+}
+
+/// Those of the folders a `.git` file leads to that lead back to it, as git has it for a linked work tree and
+/// for a submodule. Any other file may name any folder, and a repository cannot write into one elsewhere.
+fn known_to(file: &Path, dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let Some((own, shared)) = dirs.split_first() else { return Vec::new() };
+    let is_real = |named: &str, want: Option<&Path>| {
+        own.join(named).canonicalize().is_ok_and(|real| Some(real.as_path()) == want)
+    };
+    let is_linked =
+        small_file(&own.join("gitdir")).is_ok_and(|named| is_real(named.trim(), Some(file)));
+    let is_submodule = || {
+        let settings = small_file(&own.join("config")).unwrap_or_default();
+        let mut named = settings.lines().filter_map(|line| {
+            line.trim().strip_prefix("worktree")?.trim_start().strip_prefix('=').map(str::trim)
+        });
+        named.any(|named| is_real(named, file.parent()))
+    };
+    if !is_linked && !is_submodule() {
+        return Vec::new();
+    }
+    // That it is shared by this one is written in a file which the workspace may hold.
+    let shared = shared.iter().filter(|shared| own.starts_with(shared.join("worktrees")));
+    std::iter::once(own).chain(shared).cloned().collect()
 }
 
 fn small_file(path: &Path) -> io::Result<String> {

@@ -75,6 +75,37 @@ fn a_linked_worktree_is_protected_wherever_its_parts_lie() {
 }
 
 #[test]
+fn git_works_in_a_work_tree_whose_repository_lies_elsewhere() {
+    let stage = Stage::new();
+    stage.make("worktree");
+    let other = stage.beside("other");
+    fs::write(&other, "of the other work tree").unwrap();
+    let said = stage.confined(&format!(
+        "git rev-parse --is-inside-work-tree && git status --short && git log --format=%s -1; \
+         cat {}",
+        other.display()
+    ));
+    assert_eq!(output(&said), "true\nfirst\n", "{said}");
+}
+
+#[test]
+fn a_file_that_calls_itself_a_link_to_a_repository_shows_no_folder() {
+    let stage = Stage::new();
+    stage.write_home("private/note", "secret");
+    stage.write_home("private/HEAD", "secret");
+    let private = stage.home().join("private");
+    stage.write(".git", &format!("gitdir: {}\n", private.display()));
+    let read = "cat ~/private/note";
+    assert!(!stage.confined(read).contains("secret"));
+    // Nor by way of one in the workspace that names it as what it shares.
+    stage.write(".git", "gitdir: own\n");
+    stage.write("own/gitdir", &format!("{}\n", stage.workspace().join(".git").display()));
+    stage.write("own/commondir", &format!("{}\n", private.display()));
+    assert!(!stage.confined(read).contains("secret"));
+    assert!(stage.unconfined(read).contains("secret"));
+}
+
+#[test]
 fn a_link_in_the_place_of_authority_leads_where_it_led() {
     let stage = Stage::new();
     stage.write("sub/config.toml", "real");

@@ -7,6 +7,8 @@ use std::path::Path;
 /// What a file system says that is read-only.
 const READ_ONLY: &[&str] =
     &["Read-only file system", "read-only file system", "os error 30", "EROFS"];
+/// All that git says when it would stash.
+const NO_INDEX: &str = "error: could not write index";
 /// What programs say that find no network.
 const NO_NETWORK: &[&str] = &[
     "Could not resolve host",
@@ -45,14 +47,17 @@ pub(super) struct Held<'a> {
 pub(super) fn denial(printed: &str, held: &Held<'_>) -> Option<String> {
     let lines = || printed.lines();
     let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
-    if let Some(line) = lines().find(|line| says(line, READ_ONLY)) {
-        if line.contains("/.git/") {
-            return Some(
-                "The sandbox held it back: no command writes .git, so staging, committing and switching branches \
-                 are left to the user. This is on purpose."
-                    .to_owned(),
-            );
-        }
+    let is_of_git = |line: &str| {
+        line == NO_INDEX || (says(line, READ_ONLY) && says(line, &["/.git/", "'.git/"]))
+    };
+    if lines().any(is_of_git) {
+        return Some(
+            "The sandbox held it back: no command writes .git, so staging, committing, fetching and switching \
+             branches are left to the user. This is on purpose."
+                .to_owned(),
+        );
+    }
+    if lines().any(|line| says(line, READ_ONLY)) {
         let names = |line: &str, path: &Path| path.to_str().is_some_and(|path| line.contains(path));
         if let Some(cache) = held.readable.iter().find(|path| lines().any(|line| names(line, path)))
         {
@@ -126,7 +131,10 @@ mod tests {
     #[test]
     fn what_the_user_has_to_do_instead_is_told_where_it_is_known() {
         let locked = "fatal: Unable to create '/w/.git/index.lock': Read-only file system";
-        check(locked, false, Some("committing and switching branches are left to the user"));
+        let git = Some("switching branches are left to the user");
+        check(locked, false, git);
+        check("error: cannot open '.git/FETCH_HEAD': Read-only file system", true, git);
+        check("error: could not write index", true, git);
         let cached = "error: failed to open `/h/.cargo/registry/cache/x.crate`\n\nCaused by:\n  \
                       Read-only file system (os error 30)";
         check(cached, true, Some("--add-dir /h/.cargo/registry"));

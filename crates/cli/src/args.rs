@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) effort: Option<String>,
 
-    /// What goes to standard output in a run with -p
+    /// What goes to standard output in a run with -p, or from a command that shows something
     #[arg(
         long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text, global = true
     )]
@@ -243,7 +243,7 @@ pub(crate) enum TrustAction {
 /// What standard output carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The final answer
+    /// The final answer, or a page to read
     #[default]
     Text,
     /// One object at the end
@@ -262,7 +262,7 @@ enum Mode {
     Auto,
     /// Nothing that could change anything runs
     Plan,
-    /// Everything runs that no rule denies; the sandbox stays
+    /// Everything runs that no rule denies or asks about; the sandbox stays
     Bypass,
 }
 

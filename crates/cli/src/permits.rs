@@ -12,13 +12,14 @@ use crate::args::OutputFormat;
 /// The tool that runs commands.
 const SHELL: &str = "bash";
 
-/// The rules in force, in the order in which they count, each with where it was written.
+/// The rules in force, in the order in which they count, each with where it was written, and the sandbox.
 pub(crate) fn list(policy: &Policy, format: OutputFormat) -> String {
     let of =
         |effect: Effect| policy.parts().rules.of(effect).iter().map(move |rule| (effect, rule));
     let rules = || [Effect::Deny, Effect::Ask, Effect::Allow].into_iter().flat_map(of);
     let told = |(effect, rule): (Effect, &Rule)| json!({"effect": effect.name(), "rule": rule.text(), "origin": rule.origin()});
     let mode = json!(policy.mode());
+    let (confinement, network) = (policy.parts().confinement.get(), policy.parts().network);
     match format {
         OutputFormat::Text => {
             let mut text = format!("mode   {}\n", mode.as_str().unwrap_or_default());
@@ -29,20 +30,29 @@ pub(crate) fn list(policy: &Policy, format: OutputFormat) -> String {
                 let (effect, rule, origin) = (effect.name(), rule.text(), rule.origin());
                 line(&mut text, &format!("{effect:<6} {rule}  # {origin}"));
             }
+            if rules().next().is_none() {
+                line(&mut text, "rules  none: the mode decides");
+            }
+            line(&mut text, &format!("bash   {}", in_words(confinement, network)));
             text
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
             let rules: Vec<Value> = rules().map(told).collect();
-            format!("{}\n", json!({"mode": mode, "doubt": policy.parts().doubt, "rules": rules}))
+            let object = json!({
+                "mode": mode,
+                "doubt": policy.parts().doubt,
+                "rules": rules,
+                "sandbox": name(confinement),
+                "network": network,
+            });
+            format!("{object}\n")
         }
     }
 }
 
-/// The same in a conversation, with the sandbox and the rules that were added while it lasted.
+/// The same in a conversation, with the rules that were added while it lasted.
 pub(crate) fn in_session(policy: &Policy) -> String {
     let mut text = list(policy, OutputFormat::Text);
-    let (confinement, network) = (policy.parts().confinement.get(), policy.parts().network);
-    line(&mut text, &format!("bash   {}", in_words(confinement, network)));
     for (at, rule) in policy.session_rules().iter().enumerate() {
         let rule = rule.text();
         line(&mut text, &format!("allow  {rule}  # this session: /permissions forget {}", at + 1));
@@ -143,7 +153,7 @@ fn in_words(confinement: Confinement, network: bool) -> String {
     match confinement {
         Confinement::None => "commands are not confined".to_owned(),
         Confinement::ReadOnly => format!("commands write nothing but temporary files {reach}"),
-        Confinement::Workspace => format!("commands write the workspace {reach}"),
+        Confinement::Workspace => format!("commands write in the workspace {reach}"),
         Confinement::External => "what anvil runs in confines commands".to_owned(),
     }
 }

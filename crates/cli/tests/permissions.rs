@@ -153,14 +153,22 @@ fn the_rules_in_force_are_listed_with_where_they_stand() {
     let home = Home::new();
     user(&home, "[permissions]\nmode = \"auto\"\nask = [\"bash(git push:*)\"]\n");
     project(&home, "[permissions]\ndeny = [\"read_file(secrets/**)\"]\n");
-    let ran = permissions(&home, &["--allow", "bash(make:*)"]);
+    let ran = permissions(&home, &["--allow", "bash(make:*)", "--sandbox", "full-access"]);
     let file = home.config().join("config.toml").display().to_string();
     let wanted = format!(
         "mode   auto\n\
          deny   read_file(secrets/**)  # .anvil/config.toml:2\n\
          ask    bash(git push:*)  # {file}:3\n\
-         allow  bash(make:*)  # --allow\n"
+         allow  bash(make:*)  # --allow\n\
+         bash   commands are not confined\n"
     );
+    assert_eq!(ran.out, wanted, "{ran:?}");
+}
+
+#[test]
+fn where_there_are_no_rules_the_list_says_what_decides() {
+    let ran = permissions(&Home::new(), &["--sandbox", "external"]);
+    let wanted = "mode   default\nrules  none: the mode decides\nbash   what anvil runs in confines commands\n";
     assert_eq!(ran.out, wanted, "{ran:?}");
 }
 

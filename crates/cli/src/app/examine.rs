@@ -92,7 +92,14 @@ async fn git(cwd: &Path) -> Vec<Check> {
             format!("{found}; this folder is in no repository"),
             "git init, if you want to see and undo changes with git".to_owned(),
         )],
-        Err(error) => vec![Check::problem("git", error.to_string(), None)],
+        Err(error) => {
+            let said = error.to_string();
+            let remedy = said.contains("dubious ownership").then(|| {
+                "start anvil as the owner of this folder; commands could not write in it either"
+                    .to_owned()
+            });
+            vec![Check::problem("git", said, remedy)]
+        }
     }
 }
 

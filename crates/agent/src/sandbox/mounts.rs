@@ -1,7 +1,8 @@
 //! What a confined command finds in the file system, as a list of mounts in their order. [pure]
 //!
-//! Later mounts lie over earlier ones. First the whole machine, read-only; then devices, processes and
-//! empty temporary folders; then, by depth, what is hidden, what is shown again, what may be written, and
+//! Later mounts lie over earlier ones. First the whole machine, read-only, with what is opened of it so far
+//! up that it would cover what follows; then devices, processes and empty temporary folders; then, by
+//! depth, what is hidden, what is shown again, what may be written, and
 //! what of that may not. The order by depth is what makes a workspace inside a hidden home visible, and a
 //! protected folder inside that workspace read-only.
 
@@ -60,6 +61,21 @@ pub(super) enum Mount {
     Seal(PathBuf),
 }
 
+impl Mount {
+    /// Where it lies.
+    fn at(&self) -> &Path {
+        match self {
+            Self::ReadOnly(at)
+            | Self::ReadWrite(at)
+            | Self::Devices(at)
+            | Self::Processes(at)
+            | Self::Empty { at, .. }
+            | Self::Unreadable(at)
+            | Self::Seal(at) => at,
+        }
+    }
+}
+
 /// What becomes of one path beneath the fixed part. Where two are wanted for the same path the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
@@ -78,13 +94,19 @@ enum Place {
 
 /// The mounts for a command that may write what `ground` says, or nothing where `may_write` is false.
 pub(super) fn plan_mounts(ground: &Ground, may_write: bool) -> Vec<Mount> {
-    let mut mounts = fixed(ground);
+    let fixed = fixed(ground);
     let places = places(ground, may_write);
     let mut by_depth: Vec<(&PathBuf, &Place)> = places.iter().collect();
     by_depth.sort_by_key(|(path, place)| (path.components().count(), **place));
+    // A mount brings along all that is mounted below it outside: the machine's processes and sockets.
+    let (beneath, above): (Vec<_>, Vec<_>) = by_depth.into_iter().partition(|(path, _)| {
+        fixed.iter().any(|mount| mount.at() != *path && mount.at().starts_with(path))
+    });
+    // Programs, libraries and settings of the machine are read as they are.
+    let mut mounts = vec![Mount::ReadOnly("/".into())];
     let mut sealed = Vec::new();
-    for (path, place) in by_depth {
-        mounts.push(match place {
+    let mut mount = |(path, place): (&PathBuf, &Place)| {
+        match place {
             Place::Hidden | Place::HiddenInside => {
                 // Until all is mounted that shows something again, whose mount point has to be made in it.
                 sealed.push(Mount::Seal(path.clone()));
@@ -95,17 +117,18 @@ pub(super) fn plan_mounts(ground: &Ground, may_write: bool) -> Vec<Mount> {
                 Mount::ReadWrite(path.clone())
             }
             Place::Unreadable => Mount::Unreadable(path.clone()),
-        });
-    }
+        }
+    };
+    mounts.extend(beneath.into_iter().map(&mut mount));
+    mounts.extend(fixed);
+    mounts.extend(above.into_iter().map(&mut mount));
     mounts.extend(sealed);
     mounts
 }
 
-/// What is the same in every place.
+/// What is the same in every place, over the machine's own files.
 fn fixed(ground: &Ground) -> Vec<Mount> {
     let mut mounts = vec![
-        // Programs, libraries and settings of the machine are read as they are.
-        Mount::ReadOnly("/".into()),
         // The machine's own devices are out of reach: disks, memory, other people's terminals.
         Mount::Devices("/dev".into()),
         // Processes outside are out of sight, and so are their environments and their memory.
@@ -149,9 +172,12 @@ fn places(ground: &Ground, may_write: bool) -> BTreeMap<PathBuf, Place> {
     roots.iter().for_each(|path| put(path, open));
     for path in &ground.protected {
         // Whatever lies elsewhere is read-only already.
-        let Some(root) = root_of(path).filter(|_| may_write) else { continue };
+        if !may_write || root_of(path).is_none() {
+            continue;
+        }
         put(path, Place::Protected);
-        let above = path.ancestors().skip(1).take_while(|above| above != root);
+        // Up to the outermost folder that may be written: one may lie in another.
+        let above = path.ancestors().skip(1).filter(|above| root_of(above).is_some());
         above.for_each(|above| put(above, Place::Pinned));
     }
     ground.hidden_files.iter().for_each(|path| put(path, Place::Unreadable));
@@ -167,7 +193,7 @@ mod tests {
 
     /// The mounts after the fixed part, a line each, in their order.
     fn planned(ground: &Ground, may_write: bool) -> String {
-        let fixed = fixed(ground).len();
+        let fixed = 1 + fixed(ground).len();
         let lines =
             plan_mounts(ground, may_write).into_iter().skip(fixed).map(|mount| match mount {
                 Mount::ReadOnly(path) => format!("read-only   {}", path.display()),
@@ -240,8 +266,8 @@ mod tests {
             temporary: paths(&["/run", "/tmp"]),
             ..Ground::default()
         };
-        assert_eq!(plan_mounts(&ground, true), fixed(&ground));
-        let lines: Vec<String> = fixed(&ground).iter().map(|mount| format!("{mount:?}")).collect();
+        let planned = plan_mounts(&ground, true);
+        let lines: Vec<String> = planned.iter().map(|mount| format!("{mount:?}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         ReadOnly("/")
         Devices("/dev")
@@ -262,6 +288,39 @@ mod tests {
             |line: &str| planned.find(line).unwrap_or_else(|| panic!("no {line} in {planned}"));
         assert!(at("empty       /home/me\n") < at("read-only   /home/me/.ssh/config"));
         assert!(at("read-only   /home/me/.ssh/config") < at("seal        /home/me"));
+    }
+
+    #[test]
+    fn what_is_opened_far_up_lies_beneath_the_fixed_part() {
+        let ground = Ground {
+            writable: paths(&["/p", "/var"]),
+            granted: vec![("/".into(), true)],
+            temporary: paths(&["/run", "/var/tmp"]),
+            kernel: paths(&["/proc/sys"]),
+            ..Ground::default()
+        };
+        let planned = plan_mounts(&ground, true);
+        let at = |path: &str| planned.iter().rposition(|mount| mount.at() == Path::new(path));
+        assert_eq!(planned[..2], [Mount::ReadOnly("/".into()), Mount::ReadWrite("/".into())]);
+        for covered in ["/proc", "/proc/sys", "/dev", "/run", "/var/tmp"] {
+            assert!(at("/") < at(covered) && at("/var") < at(covered), "{covered}: {planned:#?}");
+        }
+        assert!(at("/p") > at("/var/tmp"), "{planned:#?}");
+    }
+
+    #[test]
+    fn nothing_on_the_way_to_a_protected_path_can_be_renamed_in_a_folder_around_the_workspace() {
+        let ground = Ground {
+            writable: paths(&["/d/sub/w", "/d"]),
+            protected: paths(&["/d/sub/w/.git"]),
+            ..Ground::default()
+        };
+        insta::assert_snapshot!(planned(&ground, true), @r"
+        read-write  /d
+        read-write  /d/sub
+        read-write  /d/sub/w
+        read-only   /d/sub/w/.git
+        ");
     }
 
     #[test]

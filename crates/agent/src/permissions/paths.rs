@@ -7,11 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Programs;
 use crate::tools::access::mask::Masks;
-use crate::tools::access::names::{authority, lies_under};
-
-/// Files of a workspace that other programs act on: writing one hands them commands.
-const ACTED_UPON: [&str; 5] =
-    [".mcp.json", ".vscode/tasks.json", ".envrc", ".gitmodules", ".gitattributes"];
+use crate::tools::access::names::{authority, is_acted_upon, lies_under};
 
 /// Folders that every sandbox gives a command as its own, so that writing there changes nothing.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev"];
@@ -86,7 +82,7 @@ impl Territory {
 
     /// Whether other programs act on what the file says.
     pub(super) fn is_acted_upon(&self, named: &Named) -> bool {
-        named.ways().any(|path| ACTED_UPON.iter().any(|name| ends_with(path, name)))
+        named.ways().any(is_acted_upon)
     }
 
     /// Whether a confined command that writes there changes nothing that is left behind. A workspace may
@@ -104,12 +100,6 @@ impl Named {
         let others = [real, self.detour.as_deref()].into_iter().flatten();
         std::iter::once(self.written.as_path()).chain(others)
     }
-}
-
-/// Whether the last names of a path are these, without regard to letter case.
-fn ends_with(path: &Path, names: &str) -> bool {
-    let path = path.to_string_lossy().to_lowercase();
-    path.strip_suffix(names).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// The path without `.` and `..`, by its names alone.

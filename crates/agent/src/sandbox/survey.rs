@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::mounts::Ground;
 use super::{Layout, SandboxError};
-use crate::tools::access::{Masks, authority};
+use crate::tools::access::{Masks, authority, led_to_from};
 
 /// Where toolchains lie in a home, and the settings that they need; whole or not at all. Credentials that
 /// lie beside them are not on this list.
@@ -114,7 +114,7 @@ const FILLED_BY_BUILDS: &[&str] = &[
     "venv",
 ];
 
-/// Most bytes of a file by which git leads to another folder: a path.
+/// Most bytes of a file of git that is read: it names a folder, or holds the settings of a submodule.
 const MOST_GITFILE: u64 = 8 * 1024;
 
 /// What lies where, with what has to be said about it.
@@ -288,25 +288,12 @@ impl Found {
         if let Ok(real) = &real
             && real.is_file()
         {
-            let dirs = gitdir(real).unwrap_or_default();
+            let dirs = real_paths(led_to_from(real).into_iter());
             self.repositories.extend(known_to(real, &dirs));
             self.authority.extend(dirs);
         }
         self.authority.extend(real);
     }
-}
-
-/// The folders that a `.git` file leads to: the one of the work tree, and the one it shares with others.
-fn gitdir(file: &Path) -> io::Result<Vec<PathBuf>> {
-    let parent = file.parent().unwrap_or(file);
-    let text = small_file(file)?;
-    let Some(named) = text.strip_prefix("gitdir:") else { return Ok(Vec::new()) };
-    let own = parent.join(named.trim()).canonicalize()?;
-    let mut dirs = vec![own.clone()];
-    if let Ok(common) = small_file(&own.join("commondir")) {
-        dirs.extend(own.join(common.trim()).canonicalize());
-    }
-    Ok(dirs)
 }
 
 /// Those of the folders a `.git` file leads to that lead back to it, as git has it for a linked work tree and

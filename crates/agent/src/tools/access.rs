@@ -33,13 +33,13 @@ use std::sync::Arc;
 
 pub use error::AccessError;
 pub use mask::CREDENTIALS;
-pub use names::asks_before_writing;
 pub use replace::{Expect, Replaced};
 pub use spell::resolve;
 pub(crate) use walk::{LeftOut, Route, Walked};
 
 pub(crate) use mask::Masks;
 pub(crate) use names::authority;
+pub(crate) use protect::led_to_from;
 
 use crate::tool::Grants;
 use root::{OpenFor, Root, RootFolder};
@@ -157,7 +157,7 @@ impl FileAccess {
         roots.extend(further.filter_map(|(dir, open_for)| Root::new(dir, open_for).ok()));
         let mut protected: Vec<PathBuf> =
             rules.protected.iter().map(|path| real_or_given(path)).collect();
-        protected.extend(roots.iter().flat_map(|root| protect::led_to_from(root.real())));
+        protected.extend(roots.iter().flat_map(|root| led_to_from(&root.real().join(".git"))));
         Ok(Self { roots, protected, masks: Arc::new(Masks::new(&rules.masked)?) })
     }
 

@@ -22,21 +22,15 @@ pub(crate) fn authority(name: &OsStr) -> Option<&'static str> {
     HELD.into_iter().find(|held| folded == *held)
 }
 
-/// Why writing a file asks a person even where edits are accepted: other programs run or obey what it
-/// holds. `relative` starts at the workspace; the names count at any depth, in any letter case.
-pub fn asks_before_writing(relative: &Path) -> Option<&'static str> {
-    let mut above = relative.components().rev();
-    let name = fold(above.next()?.as_os_str());
-    let folder = above.next().map(|part| fold(part.as_os_str()));
-    match (folder.as_deref(), name.as_str()) {
-        (_, ".mcp.json") => Some(".mcp.json names programs that are started as servers"),
-        (Some(".vscode"), "tasks.json") => {
-            Some(".vscode/tasks.json names commands that an editor runs")
-        }
-        (_, ".envrc") => Some(".envrc is run by a shell that enters the folder"),
-        (_, ".gitmodules") => Some(".gitmodules says from where git fetches code"),
-        (_, ".gitattributes") => Some(".gitattributes can make git run filters"),
-        _ => None,
+/// Whether other programs run or obey what a file of this name holds, so that writing one hands them
+/// commands: servers, tasks of an editor, shells that enter the folder, and where git fetches from and
+/// what it filters with.
+pub(crate) fn is_acted_upon(path: &Path) -> bool {
+    let mut above = path.components().rev().map(|part| fold(part.as_os_str()));
+    match above.next().as_deref() {
+        Some(".mcp.json" | ".envrc" | ".gitmodules" | ".gitattributes") => true,
+        Some("tasks.json") => above.next().as_deref() == Some(".vscode"),
+        _ => false,
     }
 }
 
@@ -87,22 +81,23 @@ mod tests {
     }
 
     #[test]
-    fn files_that_other_programs_run_or_obey_are_asked_about() {
+    fn files_that_other_programs_run_or_obey_are_known_in_any_folder_and_spelling() {
         for name in [
             ".mcp.json",
             "sub/.MCP.json",
             ".vscode/tasks.json",
             "a/.VSCode/Tasks.json",
             ".envrc",
+            ".env\u{200c}rc",
             ".gitmodules",
             "deep/er/.gitattributes",
         ] {
-            assert!(asks_before_writing(Path::new(name)).is_some(), "{name}");
+            assert!(is_acted_upon(Path::new(name)), "{name}");
         }
         for name in
             ["", "tasks.json", ".vscode/settings.json", "mcp.json", ".envrc/x", ".gitignore"]
         {
-            assert_eq!(asks_before_writing(Path::new(name)), None, "{name}");
+            assert!(!is_acted_upon(Path::new(name)), "{name}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::names::{authority, lies_under};
 use super::spell::{join, real_or_given};
 
-/// Largest file that says where a git directory is.
+/// Largest file that says where a git directory is, in bytes: a path.
 const MAX_POINTER: u64 = 4096;
 
 /// Why `path` must not be changed, if there is a reason. `root` is the root that holds it; `protected` are
@@ -29,17 +29,17 @@ pub(super) fn reason(path: &Path, root: &Path, protected: &[PathBuf]) -> Option<
     Some(format!("{} is a git directory", git.display()))
 }
 
-/// The folders that the `.git` of a root leads to where it is a file: the git directory of a worktree or a
-/// submodule, and the one that it shares with others.
-pub(super) fn led_to_from(root: &Path) -> Vec<PathBuf> {
-    let pointed = |file: PathBuf, prefix: &str| {
-        let text = small_file(&file)?;
+/// The folders that a `.git` leads to where it is a file: the git directory of a worktree or a submodule,
+/// and the one that it shares with others.
+pub(crate) fn led_to_from(git: &Path) -> Vec<PathBuf> {
+    let pointed = |file: &Path, prefix: &str| {
+        let text = small_file(file)?;
         let named = text.strip_prefix(prefix)?.trim();
         Some(real_or_given(&join(file.parent()?, Path::new(named))))
     };
-    let git = pointed(root.join(".git"), "gitdir:");
-    let common = git.as_ref().and_then(|git| pointed(git.join("commondir"), ""));
-    git.into_iter().chain(common).collect()
+    let own = pointed(git, "gitdir:");
+    let common = own.as_ref().and_then(|own| pointed(&own.join("commondir"), ""));
+    own.into_iter().chain(common).collect()
 }
 
 fn small_file(path: &Path) -> Option<String> {

@@ -391,8 +391,12 @@ impl Policy {
             .find_map(gap)
             .or_else(|| self.hidden_is_covered(line, commands, &rules, call).err())
             .or_else(|| {
-                let is_read = self.reads_only(line, call);
-                (!is_read).then(|| "no rule allows all of it".to_owned())
+                let written = || line.written().next().map(|path| path.display().to_string());
+                let why = || match written() {
+                    Some(path) => format!("a redirection writes {path}"),
+                    None => "no rule allows all of it".to_owned(),
+                };
+                (!self.reads_only(line, call)).then(why)
             })
     }
 

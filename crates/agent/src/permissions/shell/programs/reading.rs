@@ -5,6 +5,13 @@ use super::covers;
 /// The call only reads and prints: by its program, which is on a short list under its bare name, and by
 /// its options. Says nothing about *which* files it reads.
 pub fn is_read_only(argv: &[String]) -> bool {
+    // To page or not to page is no difference to what does not see a terminal.
+    if let [git, pager, rest @ ..] = argv
+        && (git.as_str(), pager.as_str()) == ("git", "--no-pager")
+    {
+        let plain: Vec<String> = std::iter::once(git).chain(rest).cloned().collect();
+        return rest.first().is_some_and(|word| !word.starts_with('-')) && is_read_only(&plain);
+    }
     let Some((program, arguments)) = argv.split_first() else { return false };
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let name = program.as_str();
@@ -70,6 +77,7 @@ pub fn takes_any_words(program: &str) -> bool {
 
 const PROGRAMS: &[&str] = &[
     "[",
+    "base64",
     "basename",
     "cat",
     "cd",

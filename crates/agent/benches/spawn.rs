@@ -1,10 +1,14 @@
 //! What supervision adds to starting a command: `bash -c true` through the tool, beside a bare spawn.
 
+use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy, Wrapped};
+use agent::secrets::child_env;
+use agent::tool::Grants;
 use agent::tools::bash::Bash;
 use agent::{Tool, ToolContext};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -23,7 +27,7 @@ fn context() -> ToolContext {
         cancel: CancellationToken::new(),
         session_id: "bench".into(),
         output: None,
-        grants: agent::tool::Grants::default(),
+        grants: Grants::default(),
         redactor: std::sync::Arc::default(),
     }
 }
@@ -75,7 +79,8 @@ fn spawn(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A confined command through the tool, beside the same bubblewrap by hand. At most 1.3 times as long.
+/// A confined command through the tool, beside the very same line of bubblewrap by hand. At most 1.3 times
+/// as long.
 fn confined(criterion: &mut Criterion) {
     if let Some(problem) = agent::sandbox::probe().problem {
         println!("confined commands are left out: {}", problem.what);
@@ -85,11 +90,14 @@ fn confined(criterion: &mut Criterion) {
     let workspace = dir.path().canonicalize().expect("it was just made");
     let layout = Layout { homes: vec!["/root".into()], ..Layout::workspace(&workspace) };
     let policy = SandboxPolicy::WorkspaceWrite { network: false };
-    let bash = Bash::new(Arc::new(Sandbox::new(policy, layout)));
+    let sandbox = Arc::new(Sandbox::new(policy, layout));
+    let scratch = tempfile::tempdir().expect("a temporary folder can be made");
+    let line = line_of(&sandbox, &workspace, scratch.path());
+    let bash = Bash::new(Arc::clone(&sandbox));
     let ctx = ToolContext { cwd: workspace.clone(), ..context() };
     let mut group = criterion.benchmark_group("bash -c true, confined");
-    group.bench_function("bubblewrap by hand", |bencher| {
-        bencher.to_async(runtime()).iter(|| by_hand(&workspace));
+    group.bench_function("making the line", |bencher| {
+        bencher.iter(|| wrapped(&sandbox, &workspace));
     });
     group.bench_function("bash tool", |bencher| {
         bencher.to_async(runtime()).iter(|| async {
@@ -97,22 +105,41 @@ fn confined(criterion: &mut Criterion) {
             assert!(output.expect("the command ends").text.starts_with("Exit code: 0"));
         });
     });
+    // Last: this process inherits the first process of each such sandbox and nobody reaps it.
+    group.bench_function("bubblewrap by hand", |bencher| {
+        bencher.to_async(runtime()).iter(|| by_hand(&line));
+    });
     group.finish();
 }
 
-/// The namespaces and the mounts that every command gets, without those of one machine or another.
-async fn by_hand(workspace: &Path) {
-    let output = Command::new("bwrap")
-        .args(["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"])
-        .args(["--unshare-cgroup-try", "--unshare-net", "--cap-drop", "ALL", "--new-session"])
-        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
-        .args(["--ro-bind", "/proc/sys", "/proc/sys", "--tmpfs", "/dev/shm", "--tmpfs", "/run"])
-        .args(["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/root", "--bind"])
-        .args([workspace, workspace])
-        .args(["--remount-ro", "/root", "--", "bash", "-c", "true"])
-        .stdin(Stdio::null())
-        .output()
-        .await;
+fn wrapped(sandbox: &Sandbox, workspace: &Path) -> Wrapped {
+    let env = child_env("bench", &[]);
+    let args = ["-c", "--", "true", "bash"].map(Into::into).into();
+    let wrapped = sandbox.wrap(Path::new("/bin/bash"), args, workspace, env, &Grants::default());
+    wrapped.expect("commands can be confined here")
+}
+
+/// A shell line that starts bubblewrap as the tool does, its open files as files in `scratch`.
+fn line_of(sandbox: &Sandbox, workspace: &Path, scratch: &Path) -> String {
+    let wrapped = wrapped(sandbox, workspace);
+    let words = std::iter::once(wrapped.program.as_os_str())
+        .chain(wrapped.args.iter().map(OsString::as_os_str));
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.display())).collect();
+    let mut line = format!("exec {}", words.join(" "));
+    for (file, number) in wrapped.descriptors {
+        let path = scratch.join(number.to_string());
+        let mut content = Vec::new();
+        std::fs::File::from(file).read_to_end(&mut content).expect("it can be read");
+        // The one that is empty is written to.
+        let direction = if content.is_empty() { '>' } else { '<' };
+        std::fs::write(&path, content).expect("a file can be written");
+        line.push_str(&format!(" {number}{direction}'{}'", path.display()));
+    }
+    line
+}
+
+async fn by_hand(line: &str) {
+    let output = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).output().await;
     assert!(output.expect("bubblewrap starts").status.success());
 }
 

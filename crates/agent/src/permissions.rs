@@ -1,4 +1,4 @@
-//! Decides whether a call runs, is asked about, or is refused: from its effects, the rules and the mode. [pure]
+//! Decides whether a call runs, is asked about, or is refused: from its effects, the rules and the mode.
 //!
 //! [`rule`] reads rules, `pattern` holds them against calls, [`shell`] understands command lines, and
 //! `decide` has the order in which all of it counts.

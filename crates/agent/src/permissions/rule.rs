@@ -1,4 +1,4 @@
-//! One permission rule: `tool` or `tool(pattern)`. [pure]
+//! One permission rule: `tool` or `tool(pattern)`.
 //!
 //! The tool is a name or a selector with `*` in it, such as `mcp__github__*`; a `*` that is not the
 //! last character stays within one part of a name, so that it never crosses `__`. What is wrong with a

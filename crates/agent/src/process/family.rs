@@ -119,10 +119,12 @@ impl Family {
     /// theirs.
     fn survivors_beside(&self, leaders: &[Pid]) -> Vec<Pid> {
         let mut dead = HashSet::new();
+        let mut leaving = leaving();
+        leaving.retain(|pid| runs(*pid));
         for _ in 0..MOST_LISTS {
             let orphans = own_children().unwrap_or_default();
-            let orphans: Vec<Pid> =
-                orphans.into_iter().filter(|pid| !leaders.contains(pid)).collect();
+            let is_waited_for = |pid: &Pid| leaders.contains(pid) || leaving.contains(pid);
+            let orphans: Vec<Pid> = orphans.into_iter().filter(|pid| !is_waited_for(pid)).collect();
             if orphans.is_empty() {
                 return orphans;
             }
@@ -158,6 +160,21 @@ impl Family {
     /// the leader runs.
     pub(super) fn reap(&self) {
         self.survivors();
+    }
+
+    /// Whether nothing is left but the first process of a sandbox on its way out, of `left`, the survivors
+    /// of a confined leader. That one is reaped with the next family that is looked at.
+    ///
+    /// The kernel takes a sandbox apart before it reports its first process dead, which takes longer than
+    /// most commands and changes nothing any more. That process is the only child we get from in there, and
+    /// once it has no children itself nobody is inside.
+    pub(super) fn leave_the_empty_sandbox(&self, left: &[Pid]) -> bool {
+        let &[first] = left else { return false };
+        let is_empty = children_of(first).is_ok_and(|children| children.is_empty());
+        if is_empty {
+            leaving().push(first);
+        }
+        is_empty
     }
 
     /// Notes everything that descends from the leader, or from survivors once it is gone.
@@ -272,6 +289,13 @@ fn leaders() -> MutexGuard<'static, Vec<Pid>> {
     static LEADERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
     // A list of numbers is whole after any panic.
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first processes of sandboxes that hold nothing else any more. They are ours to reap, and need no
+/// other care.
+fn leaving() -> MutexGuard<'static, Vec<Pid>> {
+    static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+    LEAVING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a child of ours runs; one that does not is reaped.

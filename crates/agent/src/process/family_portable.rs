@@ -60,6 +60,11 @@ impl Family {
     /// Nothing to reap: orphans are not ours.
     pub(super) fn reap(&self) {}
 
+    /// Never: a sandbox here has no first process of its own.
+    pub(super) fn leave_the_empty_sandbox(&self, _left: &[Pid]) -> bool {
+        false
+    }
+
     /// Nothing to note: members cannot be listed.
     pub(super) fn remember(&mut self, _leader_runs: bool) {}
 

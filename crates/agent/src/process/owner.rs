@@ -178,7 +178,11 @@ impl Owner {
 
     /// Whether no process of the family runs and nobody holds a pipe.
     fn is_quiet(&mut self) -> bool {
-        self.stdout.pipe.is_none() && self.stderr.pipe.is_none() && self.is_gone()
+        if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() || self.exited.is_none() {
+            return false;
+        }
+        let left = self.family.survivors();
+        left.is_empty() || (self.confines && self.family.leave_the_empty_sandbox(&left))
     }
 
     async fn next_but_output(&mut self, watch: &mut Watch) -> Event {

@@ -165,8 +165,17 @@ fn places(ground: &Ground, may_write: bool) -> BTreeMap<PathBuf, Place> {
     for dir in &ground.hidden_dirs {
         put(dir, if root_of(dir).is_some() { Place::HiddenInside } else { Place::Hidden });
     }
-    // A toolchain inside the workspace is a part of it.
-    let elsewhere = ground.readable.iter().filter(|path| root_of(path).is_none());
+    // A toolchain inside the workspace is a part of it, and one below another is shown with it. Each mount
+    // costs every command a little.
+    let is_shown = |path: &PathBuf| {
+        ground.readable.iter().any(|above| {
+            let hides =
+                |dir: &PathBuf| path.starts_with(dir) && dir.starts_with(above) && dir != above;
+            above != path && path.starts_with(above) && !ground.hidden_dirs.iter().any(hides)
+        })
+    };
+    let elsewhere =
+        ground.readable.iter().filter(|path| root_of(path).is_none() && !is_shown(path));
     elsewhere.for_each(|path| put(path, Place::Readable));
     let open = if may_write { Place::Writable } else { Place::Readable };
     roots.iter().for_each(|path| put(path, open));
@@ -214,7 +223,11 @@ mod tests {
         Ground {
             hidden_dirs: paths(&["/home/me", "/home", "/home/me/p/.ssh"]),
             hidden_files: paths(&["/etc/shadow", "/home/me/p/web/.env"]),
-            readable: paths(&["/home/me/.cargo/bin", "/home/me/p/tools"]),
+            readable: paths(&[
+                "/home/me/.cargo/bin",
+                "/home/me/.cargo/bin/more",
+                "/home/me/p/tools",
+            ]),
             writable: paths(&["/home/me/p", "/data/out"]),
             protected: paths(&["/home/me/p/.git", "/home/me/p/a/b/.git", "/home/me/.config/anvil"]),
             ..Ground::default()

@@ -1,5 +1,5 @@
 //! Permission rules with the place at which each was written. What they mean is none of this crate's
-//! business. [pure]
+//! business.
 
 use serde::Deserialize as _;
 

@@ -187,6 +187,17 @@ impl Sandbox {
         })
     }
 
+    /// Whether a program at `path` is not there for a confined command. Does blocking file work; the first call
+    /// walks through the workspace.
+    pub fn hides(&self, path: &Path) -> bool {
+        let may_write = match self.policy {
+            SandboxPolicy::ReadOnly => false,
+            SandboxPolicy::WorkspaceWrite { .. } => true,
+            SandboxPolicy::FullAccess | SandboxPolicy::External => return false,
+        };
+        self.plan(may_write).is_ok_and(|plan| !plan.ground.shows(path))
+    }
+
     /// How commands are confined.
     pub fn policy(&self) -> SandboxPolicy {
         self.policy

@@ -35,6 +35,19 @@ pub(super) struct Ground {
     pub(super) temporary: Vec<PathBuf>,
 }
 
+impl Ground {
+    /// Whether a confined command finds at `path` what lies there outside. Granted paths count for nothing.
+    pub(super) fn shows(&self, path: &Path) -> bool {
+        let nearest = |dirs: &[PathBuf]| {
+            let above = dirs.iter().filter(|dir| path.starts_with(dir));
+            above.map(|dir| dir.components().count()).max()
+        };
+        let hidden = nearest(&self.hidden_dirs).max(nearest(&self.temporary));
+        hidden <= nearest(&self.readable).max(nearest(&self.writable))
+            && !self.hidden_files.iter().any(|file| file == path)
+    }
+}
+
 /// One step of building what a command sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mount {
@@ -253,6 +266,17 @@ mod tests {
         seal        /home/me
         seal        /home/me/p/.ssh
         ");
+    }
+
+    #[test]
+    fn what_is_found_inside_is_what_no_hidden_folder_lies_above() {
+        let ground = Ground { temporary: paths(&["/tmp"]), ..ground() };
+        for shown in ["/usr/bin/bash", "/home/me/.cargo/bin/x", "/home/me/p/a", "/data/out/x"] {
+            assert!(ground.shows(Path::new(shown)), "{shown}");
+        }
+        for hidden in ["/home/me/bin/bash", "/home/me/p/.ssh/x", "/tmp/x", "/etc/shadow"] {
+            assert!(!ground.shows(Path::new(hidden)), "{hidden}");
+        }
     }
 
     #[test]

@@ -142,7 +142,9 @@ impl Bash {
         let (sandbox, cwd, grants) =
             (Arc::clone(&self.sandbox), ctx.cwd.clone(), ctx.grants.clone());
         off_runtime(&ctx.cancel, move || {
-            let bash = bash_in(&env, |path| sandbox.may_hold(path) || path.starts_with(&cwd));
+            let bash = bash_in(&env, |path| {
+                sandbox.may_hold(path) || path.starts_with(&cwd) || sandbox.hides(path)
+            });
             // The command may begin with a dash. Last the name that messages begin with.
             let args = vec!["-c".into(), "--".into(), command.into(), "bash".into()];
             let wrapped = sandbox.wrap(&bash, args, &cwd, env, &grants);
@@ -207,13 +209,14 @@ fn refused(error: SpawnError) -> ToolError {
     })
 }
 
-/// Where bash is. Searched only in absolute folders of `PATH` that the workspace makes nothing of.
-fn bash_in(env: &[(OsString, OsString)], is_made_here: impl Fn(&Path) -> bool) -> PathBuf {
+/// Where bash is. Searched only in absolute folders of `PATH` that the workspace makes nothing of and the
+/// sandbox shows.
+fn bash_in(env: &[(OsString, OsString)], is_no_place: impl Fn(&Path) -> bool) -> PathBuf {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
     std::env::split_paths(path.unwrap_or_default())
-        .filter(|folder| folder.is_absolute() && !is_made_here(folder))
+        .filter(|folder| folder.is_absolute() && !is_no_place(folder))
         .map(|folder| folder.join("bash"))
-        .find(|file| file.is_file() && !is_made_here(file))
+        .find(|file| file.is_file() && !is_no_place(file))
         .unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 

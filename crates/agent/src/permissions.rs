@@ -4,6 +4,7 @@
 //! `decide` has the order in which all of it counts.
 
 mod command;
+mod cover;
 mod decide;
 mod explain;
 mod paths;

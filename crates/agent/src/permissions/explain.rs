@@ -1,7 +1,8 @@
 //! Says of a command line what would be decided and why, command by command. [pure]
 
 use super::command::{Line, shown};
-use super::decide::{Call, Cover, told, understood};
+use super::cover::{Cover, understood};
+use super::decide::{Call, told};
 use super::pattern::{Certainty, Subject};
 use super::rule::{Effect, Rule};
 use super::shell::{Found, Simple};

@@ -43,7 +43,10 @@ fn is_plain_sed(script: &str) -> bool {
                 chars.as_str().trim_start_matches(|c: char| c.is_ascii_digit())
             }
             // Where a label ends differs between versions: what may follow it is read as commands.
-            ':' | 'b' | 't' | 'T' => after_label(chars.as_str()),
+            ':' | 'b' | 't' | 'T' => match after_label(chars.as_str()) {
+                Some(rest) => rest,
+                None => return false,
+            },
             // Text goes on to the end of the line, comments too.
             '#' | 'a' | 'i' | 'c' => match (command, chars.as_str().contains('\n')) {
                 ('a' | 'i' | 'c', true) => return false,
@@ -63,9 +66,12 @@ fn is_plain_sed(script: &str) -> bool {
     }
 }
 
-/// What follows a label in the version of `sed` that ends it soonest.
-fn after_label(text: &str) -> &str {
-    text.trim_start_matches(' ').trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
+/// What follows a label in the version of `sed` that ends it soonest; a label of other signs is not
+/// understood.
+fn after_label(text: &str) -> Option<&str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let rest = text.trim_start_matches(' ').trim_start_matches(is_plain);
+    (rest.is_empty() || rest.starts_with([';', '\n', '}', ' '])).then_some(rest)
 }
 
 /// What follows numbers, `$`, regular expressions and `!`.
@@ -203,6 +209,9 @@ mod tests {
             "b x;w p\n:x",
             "T}e id",
             ": a w p",
+            ":,a e id",
+            ":+1qa;e id",
+            "b/;w p\naR\\nG/#q",
             "s/[]/]/;s/w ./x/g",
             "s/[^]/]/;s/w ./x/g",
         ] {

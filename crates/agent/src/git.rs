@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::{self, Ended, Finished, Keep, SpawnError, Spec, Status};
 use crate::secrets::child_env;
-use keys::{is_program, pin};
+pub(crate) use keys::is_program;
+use keys::pin;
 
 /// How long one question may take. A status of a very large tree takes seconds.
 const TIME: Duration = Duration::from_secs(30);

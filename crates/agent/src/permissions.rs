@@ -177,6 +177,11 @@ pub trait Programs: Send + Sync {
     /// Where the program lies that a shell in the workspace would start for `name`.
     fn place(&self, name: &str) -> Place;
 
+    /// Whether settings that lie in `folder` or above it name programs that `program` starts.
+    fn is_set_to_start(&self, _program: &str, _folder: &Path) -> bool {
+        false
+    }
+
     /// Where a path leads, links resolved as far as it exists. `path` is absolute.
     fn real_path(&self, path: &Path) -> PathBuf {
         path.to_owned()

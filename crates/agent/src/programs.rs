@@ -136,6 +136,10 @@ impl Programs for PathPrograms {
         place
     }
 
+    fn is_set_to_start(&self, program: &str, folder: &Path) -> bool {
+        program == "git" && crate::sandbox::repository::name_programs(&real(folder))
+    }
+
     fn real_path(&self, path: &Path) -> PathBuf {
         real(path)
     }

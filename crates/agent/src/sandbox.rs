@@ -13,6 +13,7 @@ mod denial;
 mod environment;
 mod mounts;
 mod probe;
+pub(crate) mod repository;
 #[cfg_attr(
     not(target_os = "macos"),
     expect(dead_code, reason = "its text is tested everywhere, and used on one system")

@@ -51,7 +51,7 @@ const NAMED: &[(&str, &str)] = &[
 const SECTIONS: &[&str] = &["alias", "pager"];
 
 /// Whether the setting can make git start a program, or says where such settings come from.
-pub(super) fn is_program(key: &str) -> bool {
+pub(crate) fn is_program(key: &str) -> bool {
     let (section, name, variable) = parts(key);
     match name {
         None => {

@@ -46,6 +46,14 @@ impl<'a> Line<'a> {
         Some(self.folders.as_ref()?.iter().map(|dir| dir.join(path)).collect())
     }
 
+    /// Whether no folder that it may work in is set up to make `program` start others.
+    fn works_unset(&self, program: &str, territory: &Territory, machine: &dyn Programs) -> bool {
+        self.folders.as_ref().is_some_and(|folders| {
+            let mut folders = folders.iter().map(|folder| territory.workspace.join(folder));
+            folders.all(|folder| !machine.is_set_to_start(program, &folder))
+        })
+    }
+
     /// A command in it that is of no use without the network.
     pub(super) fn needs_network(&self) -> Option<String> {
         self.reading.commands().iter().find_map(|found| {
@@ -116,7 +124,7 @@ pub(super) fn is_read_only(
     };
     spellings(&command.argv, machine).iter().any(is_known)
         // What a sandbox does not hide may be read in it.
-        && (is_confined || line.folders.is_some())
+        && (is_confined || line.works_unset(&command.argv[0], territory, machine))
         && (is_confined || command.argv[1..].iter().all(|word| is_open(word, line, territory, machine)))
 }
 

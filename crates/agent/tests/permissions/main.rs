@@ -119,6 +119,10 @@ impl Programs for Machine {
         }
     }
 
+    fn is_set_to_start(&self, program: &str, folder: &Path) -> bool {
+        program == "git" && folder.ends_with("planted-repository")
+    }
+
     fn real_path(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(workspace()).ok().and_then(Path::to_str) {
             Some("leads-out") => PathBuf::from("/etc/passwd"),

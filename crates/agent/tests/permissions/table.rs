@@ -649,6 +649,9 @@ fn where_nothing_confines_commands_what_they_read_is_inside_and_not_hidden() {
             ("bash", "cargo --version", Ask, "no rule allows"),
             ("bash", "go version", Ask, "no rule allows"),
             ("bash", "node --version", Allow, "read and nothing else"),
+            ("bash", "git status", Allow, "read and nothing else"),
+            ("bash", "cd planted-repository && git status", Ask, "no rule allows 'git status'"),
+            ("bash", "cd planted-repository && ls", Allow, "read and nothing else"),
         ],
     );
 }

@@ -107,6 +107,10 @@ fn permissions(words: Option<&str>) -> Option<Permissions> {
         [] => Some(Permissions::Show),
         ["forget", number] => number.parse().ok().map(Permissions::Forget),
         ["mode", name] => Some(Permissions::Mode((*name).to_owned())),
+        // The name alone is what people try first.
+        [name @ ("default" | "accept-edits" | "auto" | "plan" | "bypass")] => {
+            Some(Permissions::Mode((*name).to_owned()))
+        }
         _ => None,
     }
 }
@@ -173,7 +177,9 @@ mod tests {
         let permissions = |what| Line::Command(Command::Permissions(what));
         assert_eq!(read("/permissions"), permissions(Permissions::Show));
         assert_eq!(read("/permissions forget 2"), permissions(Permissions::Forget(2)));
-        assert_eq!(read("/permissions mode plan"), permissions(Permissions::Mode("plan".into())));
+        for line in ["/permissions mode plan", "/permissions plan"] {
+            assert_eq!(read(line), permissions(Permissions::Mode("plan".into())), "{line}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Repl {
                 return Exit::Failed;
             }
         };
-        let mut say = self.greeting() + &self.warning().await;
+        let mut say = fitted(&self.greeting(), terminal::width()) + &self.warning().await;
         let mut turns = 0;
         let exit = loop {
             let input = tokio::select! {

@@ -102,7 +102,8 @@ def anvil_environment(base, wire, home):
     return environment | {key: "made-up", address: base + path}
 
 
-def anvil_arguments(wire):
+def anvil_arguments(wire, sandbox="workspace-write"):
     """What anvil is started with: one headless turn in which every command runs."""
     model = WIRES[wire][0]
-    return ["-p", "go", "-m", model, "--permission-mode", "bypass", "--output-format", "json"]
+    permitted = ["--permission-mode", "bypass", "--sandbox", sandbox]
+    return ["-p", "go", "-m", model, *permitted, "--output-format", "json"]

@@ -73,13 +73,15 @@ def clients(arguments):
 
     found = []
     if arguments.anvil:
-        for name, wire in (
-            ("anvil, Chat Completions", "openai-chat"),
-            ("anvil, Anthropic", "anthropic"),
-            ("anvil, Responses", "openai-responses"),
-            ("anvil, Gemini", "gemini"),
+        # The clients that do the bare minimum confine nothing, so anvil does not either, but for one.
+        for name, wire, sandbox in (
+            ("anvil, Chat Completions", "openai-chat", "full-access"),
+            ("anvil, Anthropic", "anthropic", "full-access"),
+            ("anvil, Responses", "openai-responses", "full-access"),
+            ("anvil, Gemini", "gemini", "full-access"),
+            ("anvil, Anthropic, sandboxed", "anthropic", "workspace-write"),
         ):
-            command = [os.path.abspath(arguments.anvil), *anvil_arguments(wire)]
+            command = [os.path.abspath(arguments.anvil), *anvil_arguments(wire, sandbox)]
             found.append(Client(name, [*command, "--max-steps", "100000"], told(wire)))
     if arguments.floor_c:
         command = [os.path.abspath(arguments.floor_c), "go"]

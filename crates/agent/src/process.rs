@@ -201,6 +201,12 @@ pub fn claim_orphans() {
     family::claim_orphans();
 }
 
+/// Reaps what is left of commands that have ended; for the end of a program. Blocks for some milliseconds
+/// at most.
+pub fn reap_the_last() {
+    family::reap_the_last();
+}
+
 /// Sets what holds for this whole process; see the head of this file.
 fn prepare_this_process() {
     static ONCE: Once = Once::new();

@@ -150,6 +150,7 @@ fn start(args: Args, session_id: &str) -> Result<Exit, StartError> {
     let exit = runtime.block_on(work.run(plan));
     // Ends what a forced exit left running, and does not wait for a thread that waits for input.
     runtime.shutdown_background();
+    agent::process::reap_the_last();
     if let Some(saved) = saved {
         saved.restore();
     }

@@ -25,6 +25,8 @@ use rustix::process::{
 };
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
+use super::exit::Exit;
+
 /// The variable by which a process is known to belong to a call.
 pub(super) const MARK: &str = "ANVIL_CALL_ID";
 
@@ -119,8 +121,7 @@ impl Family {
     /// theirs.
     fn survivors_beside(&self, leaders: &[Pid]) -> Vec<Pid> {
         let mut dead = HashSet::new();
-        let mut leaving = leaving();
-        leaving.retain(|pid| runs(*pid));
+        let leaving = leaving();
         for _ in 0..MOST_LISTS {
             let orphans = own_children().unwrap_or_default();
             let is_waited_for = |pid: &Pid| leaders.contains(pid) || leaving.contains(pid);
@@ -163,18 +164,23 @@ impl Family {
     }
 
     /// Whether nothing is left but the first process of a sandbox on its way out, of `left`, the survivors
-    /// of a confined leader. That one is reaped with the next family that is looked at.
+    /// of a confined leader. That one is given to a task that reaps it.
     ///
     /// The kernel takes a sandbox apart before it reports its first process dead, which takes longer than
     /// most commands and changes nothing any more. That process is the only child we get from in there, and
     /// once it has no children itself nobody is inside.
     pub(super) fn leave_the_empty_sandbox(&self, left: &[Pid]) -> bool {
         let &[first] = left else { return false };
-        let is_empty = children_of(first).is_ok_and(|children| children.is_empty());
-        if is_empty {
-            leaving().push(first);
+        if children_of(first).is_ok_and(|children| !children.is_empty()) {
+            return false;
         }
-        is_empty
+        let Ok(mut exit) = Exit::listen() else { return false };
+        leaving().push(first);
+        tokio::spawn(async move {
+            exit.wait(first).await;
+            leaving().retain(|pid| *pid != first);
+        });
+        true
     }
 
     /// Notes everything that descends from the leader, or from survivors once it is gone.
@@ -291,8 +297,17 @@ fn leaders() -> MutexGuard<'static, Vec<Pid>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first processes of sandboxes that hold nothing else any more. They are ours to reap, and need no
-/// other care.
+/// Reaps the sandboxes that are still being taken apart, so that nobody else finds them dead. Blocks for
+/// as long as the kernel takes for it, some milliseconds.
+pub(super) fn reap_the_last() {
+    for pid in std::mem::take(&mut *leaving()) {
+        if let Err(error) = rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            tracing::debug!(%error, "a sandbox was reaped already");
+        }
+    }
+}
+
+/// The first processes of sandboxes that hold nothing else any more.
 fn leaving() -> MutexGuard<'static, Vec<Pid>> {
     static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
     LEAVING.lock().unwrap_or_else(PoisonError::into_inner)

@@ -119,3 +119,6 @@ pub(super) fn adopt_orphans() {}
 
 /// Nothing to claim, for the same reason.
 pub(super) fn claim_orphans() {}
+
+/// Nothing to reap; see `Family::leave_the_empty_sandbox`.
+pub(super) fn reap_the_last() {}

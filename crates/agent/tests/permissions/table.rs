@@ -97,6 +97,7 @@ fn accepted_edits_stay_inside_the_roots_and_away_from_what_other_programs_act_on
             ("write_file", ".envrc", Ask, "would change files"),
             ("write_file", ".gitmodules", Ask, "would change files"),
             ("write_file", "vendor/.gitattributes", Ask, "would change files"),
+            ("write_file", "vendor/x/HEAD", Ask, "would change files"),
             ("write_file", "/etc/hosts", Ask, "outside the folders"),
             ("write_file", "../other/x", Ask, "outside the folders"),
             ("write_file", "leads-out", Ask, "outside the folders"),

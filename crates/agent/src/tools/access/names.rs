@@ -29,6 +29,8 @@ pub(crate) fn is_acted_upon(path: &Path) -> bool {
     let mut above = path.components().rev().map(|part| fold(part.as_os_str()));
     match above.next().as_deref() {
         Some(".mcp.json" | ".envrc" | ".gitmodules" | ".gitattributes") => true,
+        // With a few more beside it, it makes its folder a repository, whose settings name programs.
+        Some("head") => true,
         Some("tasks.json") => above.next().as_deref() == Some(".vscode"),
         _ => false,
     }
@@ -91,12 +93,19 @@ mod tests {
             ".env\u{200c}rc",
             ".gitmodules",
             "deep/er/.gitattributes",
+            "vendor/Head",
         ] {
             assert!(is_acted_upon(Path::new(name)), "{name}");
         }
-        for name in
-            ["", "tasks.json", ".vscode/settings.json", "mcp.json", ".envrc/x", ".gitignore"]
-        {
+        for name in [
+            "",
+            "head.md",
+            "tasks.json",
+            ".vscode/settings.json",
+            "mcp.json",
+            ".envrc/x",
+            ".gitignore",
+        ] {
             assert!(!is_acted_upon(Path::new(name)), "{name}");
         }
     }

@@ -212,41 +212,17 @@ impl Scanner<'_> {
                     self.here_documents();
                 }
                 b'#' => self.skip_comment(),
-                b';' => {
-                    self.end(&mut line);
-                    let branch_ends = self.sees(";;") || self.sees(";&");
-                    while matches!(self.peek(), Some(b';' | b'&')) {
-                        self.at += 1;
-                    }
-                    if branch_ends && frames.last() == Some(&Frame::Branch) {
-                        frames.pop();
-                        frames.push(Frame::Patterns);
-                    }
-                }
+                b';' => self.semicolons(&mut line, &mut frames),
                 b'&' if self.sees("&>") => {
                     line.prefixed = true;
                     line.parted = Some(line.words.len());
                     self.redirect();
                 }
-                b'&' | b'|' => {
-                    let both = self.sees("||") || self.sees("&&") || self.sees("|&");
-                    let piped = byte == b'|' && !self.sees("||");
-                    self.at += if both { 2 } else { 1 };
-                    self.end(&mut line);
-                    line.piped = piped;
-                }
+                b'&' | b'|' => self.operator(&mut line),
                 b'(' => self.open(&mut line, &mut frames),
                 b')' => {
-                    self.at += 1;
-                    self.end(&mut line);
-                    while frames.last() == Some(&Frame::Branch) {
-                        self.gives_up();
-                        frames.pop();
-                    }
-                    match (frames.pop(), ends) {
-                        (Some(_), _) => {}
-                        (None, Ends::WithParenthesis) => break,
-                        (None, Ends::WithText) => self.gives_up(),
+                    if self.close(&mut line, &mut frames, ends) {
+                        break;
                     }
                 }
                 b'<' | b'>' if !self.substitutes() => {
@@ -292,6 +268,46 @@ impl Scanner<'_> {
         }
         if !line.words.is_empty() {
             self.found.commands.push(line.words);
+        }
+    }
+
+    /// What ends a command, and perhaps a branch of `case`.
+    fn semicolons(&mut self, line: &mut Line, frames: &mut Vec<Frame>) {
+        self.end(line);
+        let branch_ends = self.sees(";;") || self.sees(";&");
+        while matches!(self.peek(), Some(b';' | b'&')) {
+            self.at += 1;
+        }
+        if branch_ends && frames.last() == Some(&Frame::Branch) {
+            frames.pop();
+            frames.push(Frame::Patterns);
+        }
+    }
+
+    /// A sign between commands.
+    fn operator(&mut self, line: &mut Line) {
+        let is_pipe = self.sees("|") && !self.sees("||");
+        let is_double = self.sees("||") || self.sees("&&") || self.sees("|&");
+        self.at += if is_double { 2 } else { 1 };
+        self.end(line);
+        line.piped = is_pipe;
+    }
+
+    /// A closing parenthesis; tells whether it is the one that closes the list.
+    fn close(&mut self, line: &mut Line, frames: &mut Vec<Frame>, ends: Ends) -> bool {
+        self.at += 1;
+        self.end(line);
+        while frames.last() == Some(&Frame::Branch) {
+            self.gives_up();
+            frames.pop();
+        }
+        match (frames.pop(), ends) {
+            (Some(_), _) => false,
+            (None, Ends::WithParenthesis) => true,
+            (None, Ends::WithText) => {
+                self.gives_up();
+                false
+            }
         }
     }
 

@@ -1,3 +1,5 @@
+//! Every form of a secret at every cut, and ordinary text unchanged.
+
 use std::sync::Arc;
 
 use base64::Engine as _;

@@ -194,6 +194,7 @@ impl Git {
             output: None,
             descriptors: Vec::new(),
             confines: false,
+            restriction: None,
         }
     }
 }

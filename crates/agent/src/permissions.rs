@@ -59,6 +59,9 @@ pub enum Confinement {
     ReadOnly,
     /// They can write the workspace.
     Workspace,
+    /// They can neither write outside the workspace nor reach more than they may, but do harm elsewhere by
+    /// other means: not enough for one to run that nobody looked at.
+    Partial,
     /// By something around anvil.
     External,
 }

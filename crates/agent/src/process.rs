@@ -17,6 +17,7 @@ mod exit;
 #[cfg_attr(not(target_os = "linux"), path = "process/family_portable.rs")]
 mod family;
 mod owner;
+mod restriction;
 mod start;
 #[cfg(target_os = "linux")]
 mod vfork;
@@ -37,6 +38,7 @@ pub use capture::{Captured, Keep};
 use exit::Exit;
 use family::{Family, Mark};
 use owner::Owner;
+pub use restriction::Restriction;
 use start::Pipes;
 
 /// A child process to be: everything it gets, and nothing else.
@@ -56,6 +58,8 @@ pub struct Spec {
     /// Whether the program puts a process namespace around what it starts, as the wrapper of a sandbox
     /// does. Then its end is the end of all of it, and the first process inside hears only SIGKILL.
     pub confines: bool,
+    /// What it is held by from its first instruction on, beside what confines it by a wrapper.
+    pub restriction: Option<Restriction>,
     /// How long it may run.
     pub timeout: Duration,
     /// Ends it early.

@@ -3,7 +3,8 @@
 //! A [`Sandbox`] is made once per session from a [`SandboxPolicy`] and a [`Layout`]. [`Sandbox::wrap`] turns a
 //! command into the one that runs it confined, by bubblewrap: an own view of the file system (`mounts`), own
 //! processes, no network, and a list of refused system calls (`seccomp`). Where that does not work nothing
-//! runs; only a person lets commands run unconfined.
+//! runs; only a person lets commands run unconfined. A person can also choose [`Backend::Landlock`], which
+//! needs no namespaces and holds back less.
 
 mod audit;
 #[cfg(target_os = "linux")]
@@ -11,6 +12,11 @@ mod bwrap;
 mod command;
 mod denial;
 mod environment;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(not(target_os = "linux"))]
+#[path = "sandbox/landlock_elsewhere.rs"]
+mod landlock;
 mod mounts;
 mod probe;
 pub(crate) mod repository;
@@ -31,13 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::permissions::Confinement;
+use crate::process::Restriction;
 use crate::tool::Grants;
 use audit::Watched;
 #[cfg(target_os = "linux")]
 use bwrap as backend;
 use command::{Inside, Report, Start};
 use mounts::{Ground, Mount, plan_mounts};
-pub use probe::{Probe, Problem, probe};
+pub use probe::{Landlock, Probe, Problem, probe, probe_landlock};
 #[cfg(not(target_os = "linux"))]
 use seatbelt as backend;
 use survey::Survey;
@@ -56,6 +63,17 @@ pub enum SandboxPolicy {
     FullAccess,
     /// Not by anvil: what it runs in already does.
     External,
+}
+
+/// What holds commands back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// What is best on this system: bubblewrap on Linux, Seatbelt on macOS.
+    #[default]
+    Own,
+    /// Landlock, which needs no namespaces and holds back less. For a person to choose, since nothing falls
+    /// back to it.
+    Landlock,
 }
 
 /// What a sandbox is made from. Everything comes from the harness, never from the model.
@@ -145,6 +163,8 @@ pub struct Wrapped {
     pub descriptors: Vec<(OwnedFd, i32)>,
     /// Whether it is the wrapper around a process namespace.
     pub confines: bool,
+    /// What the thread does to itself that starts it.
+    pub restriction: Option<Restriction>,
     /// What is left to do when it has ended.
     pub aftermath: Aftermath,
 }
@@ -153,6 +173,7 @@ pub struct Wrapped {
 #[derive(Debug)]
 pub struct Sandbox {
     policy: SandboxPolicy,
+    backend: Backend,
     layout: Layout,
     plan: Mutex<Option<Arc<Plan>>>,
 }
@@ -171,7 +192,13 @@ struct Plan {
 impl Sandbox {
     /// A sandbox for `layout`. Looks at nothing yet.
     pub fn new(policy: SandboxPolicy, layout: Layout) -> Self {
-        Self { policy, layout, plan: Mutex::default() }
+        Self { policy, backend: Backend::default(), layout, plan: Mutex::default() }
+    }
+
+    /// The same, held by `backend`.
+    #[must_use]
+    pub fn by(self, backend: Backend) -> Self {
+        Self { backend, ..self }
     }
 
     /// None: commands do what the user could.
@@ -208,6 +235,10 @@ impl Sandbox {
     /// What commands are certain to be held back by, for whoever decides what may run unasked. Tries the
     /// sandbox out when nobody did yet.
     pub fn confinement(&self) -> Confinement {
+        if self.backend == Backend::Landlock && self.confines() {
+            // Modes of files elsewhere are not held, so a command that nobody looked at can do harm.
+            return landlock::version().map_or(Confinement::None, |_| Confinement::Partial);
+        }
         let works = || probe::tool().is_ok();
         match self.policy {
             SandboxPolicy::ReadOnly if works() => Confinement::ReadOnly,
@@ -217,6 +248,20 @@ impl Sandbox {
             | SandboxPolicy::WorkspaceWrite { .. }
             | SandboxPolicy::FullAccess => Confinement::None,
         }
+    }
+
+    fn confines(&self) -> bool {
+        matches!(self.policy, SandboxPolicy::ReadOnly | SandboxPolicy::WorkspaceWrite { .. })
+    }
+
+    /// What a person has to know beforehand who relies on it: how it holds back less than it should, or
+    /// that it holds nothing. Tries it out when nobody did yet.
+    pub fn promise(&self) -> Option<String> {
+        let is_less = self.backend == Backend::Landlock && self.confines();
+        is_less.then(|| match landlock::version() {
+            Ok(version) => landlock::promise(version),
+            Err(Problem { what, remedy }) => format!("no command can run: {what}; {remedy}"),
+        })
     }
 
     /// The command that runs `program` with `args` confined, in `cwd`, with `env`; `grants` opens for this
@@ -243,14 +288,18 @@ impl Sandbox {
                     env: environment::with_plain_path(env),
                     descriptors: Vec::new(),
                     confines: false,
+                    restriction: None,
                     aftermath: Aftermath::default(),
                 });
             }
         };
+        if self.backend == Backend::Landlock {
+            return self.restricted(program, args, env, grants, (may_write, network));
+        }
         let tool = probe::tool().map_err(SandboxError::Unsupported)?;
         let plan = self.plan(may_write)?;
         let has_network = network || grants.network;
-        let inner = environment::inside(env, &plan.ground.readable, has_network);
+        let inner = environment::inside(env, Path::new("/tmp"), &plan.ground.readable, has_network);
         let (ground, mounts) = match grants.paths.is_empty() {
             true => (Cow::Borrowed(&plan.ground), Cow::Borrowed(&plan.mounts)),
             false => {
@@ -271,7 +320,52 @@ impl Sandbox {
             env: own.unwrap_or(inner),
             descriptors: files,
             confines: cfg!(target_os = "linux"),
-            aftermath: Aftermath(Some(Held { plan, may_write, has_network, report })),
+            restriction: None,
+            aftermath: Aftermath(Some(Held {
+                plan,
+                may_write,
+                has_network,
+                report,
+                temporary: None,
+            })),
+        })
+    }
+
+    /// The same by Landlock: the command as it is, started by a thread that is held.
+    fn restricted(
+        &self,
+        program: &Path,
+        args: Vec<OsString>,
+        env: Vec<(OsString, OsString)>,
+        grants: &Grants,
+        (may_write, network): (bool, bool),
+    ) -> Result<Wrapped, SandboxError> {
+        landlock::version().map_err(SandboxError::Unsupported)?;
+        let plan = self.plan(may_write)?;
+        let has_network = network || grants.network;
+        let temporary = landlock::Temporary::new()?;
+        let restriction = landlock::restriction(&landlock::Held {
+            ground: &opened(&plan.ground, grants),
+            may_write,
+            has_network,
+            temporary: temporary.path(),
+        })?;
+        let env = environment::inside(env, temporary.path(), &plan.ground.readable, has_network);
+        Ok(Wrapped {
+            program: program.to_owned(),
+            arg0: program.file_name().map(OsStr::to_owned),
+            args,
+            env,
+            descriptors: Vec::new(),
+            confines: false,
+            restriction: Some(restriction),
+            aftermath: Aftermath(Some(Held {
+                plan,
+                may_write,
+                has_network,
+                report: Report(None),
+                temporary: Some(temporary),
+            })),
         })
     }
 
@@ -318,6 +412,8 @@ struct Held {
     may_write: bool,
     has_network: bool,
     report: Report,
+    /// Its folder for temporary files, gone with this; without one the sandbox had its own.
+    temporary: Option<landlock::Temporary>,
 }
 
 impl Aftermath {
@@ -334,7 +430,9 @@ impl Aftermath {
     /// once nothing of the command runs any more.
     #[must_use]
     pub fn settle(&self, printed: &[u8]) -> Vec<String> {
-        let Some(Held { plan, may_write, has_network, .. }) = &self.0 else { return Vec::new() };
+        let Some(Held { plan, may_write, has_network, temporary, .. }) = &self.0 else {
+            return Vec::new();
+        };
         let mut said = plan.watched.settle();
         let ground = &plan.ground;
         let writable = ground.writable.iter().filter(|_| *may_write).map(PathBuf::as_path);
@@ -348,6 +446,7 @@ impl Aftermath {
                 hidden: &hidden.collect::<Vec<_>>(),
                 has_network: *has_network,
                 is_foreign: plan.is_foreign,
+                by_landlock: temporary.is_some(),
             },
         ));
         said

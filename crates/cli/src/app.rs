@@ -22,7 +22,7 @@ use std::sync::Arc;
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use agent::sandbox::{Layout, Sandbox};
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -438,17 +438,15 @@ fn commands(
     }
 }
 
-/// Commands of the demo, in a folder that is thrown away: confined where that works here, and otherwise not.
-/// They are part of the program, so the second is no risk.
+/// Commands of the demo, in a folder that is thrown away, and what has to be said about how they are confined.
 pub(crate) fn demo_commands(cwd: &Path) -> (Bash, Option<String>) {
-    let problem = agent::sandbox::probe().problem;
-    let policy = match &problem {
-        None => SandboxPolicy::WorkspaceWrite { network: false },
-        Some(_) => SandboxPolicy::FullAccess,
-    };
-    let sandbox = Sandbox::new(policy, sandbox::layout(cwd, &[]));
-    let why = problem.map(|problem| format!("{}: {}", problem.what, problem.remedy));
-    (Bash::new(Arc::new(sandbox)), why)
+    let landlock = || agent::sandbox::probe_landlock().problem;
+    let (policy, backend, note) = sandbox::in_own_folder(agent::sandbox::probe().problem, landlock);
+    let sandbox = Sandbox::new(policy, sandbox::layout(cwd, &[])).by(backend);
+    let note = sandbox.promise().into_iter().chain(note).reduce(|promise, why| {
+        format!("In this demo {promise}. The usual sandbox does not work here: {why}")
+    });
+    (Bash::new(Arc::new(sandbox)), note)
 }
 
 /// The folder to work in, absolute and without symbolic links.

@@ -109,9 +109,9 @@ async fn turn(
     is_plain: bool,
     signals: &Signals,
 ) -> Result<(TurnOutcome, io::Result<()>), StartError> {
-    let (commands, unconfined) = app::demo_commands(cwd);
-    if let Some(why) = unconfined
-        && let Err(error) = say(&format!("Commands run without a sandbox: {why}\n\n"))
+    let (commands, note) = app::demo_commands(cwd);
+    if let Some(note) = note
+        && let Err(error) = say(&format!("{note}\n\n"))
     {
         return Ok((TurnOutcome::Done, Err(error)));
     }
@@ -161,6 +161,7 @@ async fn test(cwd: &Path, session_id: &str) -> Result<(), String> {
         output: None,
         descriptors: Vec::new(),
         confines: false,
+        restriction: None,
     };
     let child = process::spawn(spec).map_err(|error| error.to_string())?;
     let finished = child.wait().await.map_err(|error| error.to_string())?;

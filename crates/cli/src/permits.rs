@@ -87,6 +87,9 @@ pub(crate) fn change_mode(policy: &mut Policy, name: &str) -> String {
         (_, Confinement::ReadOnly) => {
             format!("Now in mode {name}; commands still write nothing in this session.\n")
         }
+        (_, Confinement::Partial) => format!(
+            "Now in mode {name}; commands are confined by Landlock, which is not enough for them to run unasked.\n"
+        ),
         (_, Confinement::None) => format!("Now in mode {name}; commands are not confined.\n"),
     }
 }
@@ -144,6 +147,7 @@ fn name(confinement: Confinement) -> &'static str {
         Confinement::None => "none",
         Confinement::ReadOnly => "read-only",
         Confinement::Workspace => "workspace-write",
+        Confinement::Partial => "partial",
         Confinement::External => "external",
     }
 }
@@ -154,6 +158,11 @@ fn in_words(confinement: Confinement, network: bool) -> String {
         Confinement::None => "commands are not confined".to_owned(),
         Confinement::ReadOnly => format!("commands write nothing but temporary files {reach}"),
         Confinement::Workspace => format!("commands write in the workspace {reach}"),
+        Confinement::Partial => {
+            format!(
+                "commands write in the workspace {reach}, held by Landlock, which holds back less"
+            )
+        }
         Confinement::External => "what anvil runs in confines commands".to_owned(),
     }
 }

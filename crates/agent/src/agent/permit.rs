@@ -173,7 +173,9 @@ fn unattended(
     // Accepting edits does not let a command run.
     if effects.subprocess && grants.is_empty() {
         add(match confinement {
-            Confinement::None => "Commands run with --permission-mode bypass.",
+            Confinement::None | Confinement::Partial => {
+                "Commands run with --permission-mode bypass."
+            }
             _ => "Commands run in the sandbox with --permission-mode auto.",
         });
     }

@@ -116,7 +116,7 @@ impl Policy {
 
     fn has_no_network(&self) -> bool {
         let is_ours =
-            matches!(self.parts.confinement.get(), Confinement::ReadOnly | Confinement::Workspace);
+            !matches!(self.parts.confinement.get(), Confinement::None | Confinement::External);
         is_ours && !self.parts.network
     }
 
@@ -222,7 +222,7 @@ impl Policy {
     }
 
     fn sandbox_holds(&self) -> bool {
-        self.parts.confinement.get() != Confinement::None
+        !matches!(self.parts.confinement.get(), Confinement::None | Confinement::Partial)
     }
 
     fn writes_acted_upon(&self, line: &Line<'_>, call: &Call<'_>) -> bool {

@@ -4,6 +4,7 @@ use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::Once;
+use std::thread;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use process_wrap::std::{CommandWrap, CommandWrapper as _, ProcessSession};
@@ -12,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::family::{MARK, Mark};
-use super::{SpawnError, Spec};
+use super::{Restriction, SpawnError, Spec};
 
 /// The pipes for standard output and standard error, in this order.
 pub(super) struct Pipes {
@@ -32,21 +33,87 @@ impl Pipes {
 
 /// Starts the child that `spec` describes, in a session of its own, with `mark` on it.
 pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Result<Pid, SpawnError> {
+    if let Some(restriction) = &spec.restriction {
+        return restricted(restriction, spec, mark, pipes);
+    }
     #[cfg(target_os = "linux")]
     if let Some(started) = super::vfork::start(spec, mark, pipes) {
         return started;
     }
-    // A fork does not say which of the two was at fault.
-    fork(spec, mark, pipes).map_err(|source| match spec.cwd.is_dir() {
+    fork(spec, mark, pipes)
+        .inspect(|leader| mark.put_on(*leader))
+        .map_err(|source| fault(spec, source))
+}
+
+/// The same from a thread of its own, which is restricted and can start nothing else afterwards.
+fn restricted(
+    restriction: &Restriction,
+    spec: &Spec,
+    mark: &Mark,
+    pipes: &Pipes,
+) -> Result<Pid, SpawnError> {
+    let started = start_restricted(restriction, spec, mark, pipes);
+    // Not by that thread, which may be kept from setting limits of others.
+    started.inspect(|leader| mark.put_on(*leader))
+}
+
+fn start_restricted(
+    restriction: &Restriction,
+    spec: &Spec,
+    mark: &Mark,
+    pipes: &Pipes,
+) -> Result<Pid, SpawnError> {
+    #[cfg(target_os = "linux")]
+    if let Some(started) = super::vfork::start_restricted(restriction, spec, mark, pipes) {
+        return started;
+    }
+    fork_restricted(restriction, spec, mark, pipes)
+}
+
+/// The way that works where no thread can have a working directory of its own, as in many containers.
+fn fork_restricted(
+    restriction: &Restriction,
+    spec: &Spec,
+    mark: &Mark,
+    pipes: &Pipes,
+) -> Result<Pid, SpawnError> {
+    let refused = |source| SpawnError::Refused { program: spec.program.clone(), source };
+    let mut command = command(spec, mark, pipes).map_err(refused)?;
+    let restriction = restriction.clone();
+    let started = on_a_thread(move || {
+        restriction.apply().map(|()| command.spawn().map(|child| Pid::from_child(&child)))
+    });
+    started
+        .and_then(|restricted| restricted)
+        .map_err(refused)?
+        .map_err(|source| fault(spec, source))
+}
+
+/// What `work` gives on a thread that does nothing else.
+pub(super) fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let thread = thread::Builder::new().name("restricted".into()).spawn(work)?;
+    thread.join().map_err(|_| io::Error::other("its thread ended early"))
+}
+
+/// A fork does not say which of the two was at fault.
+fn fault(spec: &Spec, source: io::Error) -> SpawnError {
+    match spec.cwd.is_dir() {
         true => SpawnError::Refused { program: spec.program.clone(), source },
         false => SpawnError::Cwd { cwd: spec.cwd.clone(), source },
-    })
+    }
 }
 
 /// The way that works everywhere. Its cost grows with the memory of this process.
 fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(handle_ignored_signals);
+    Ok(Pid::from_child(&command(spec, mark, pipes)?.spawn()?))
+}
+
+/// The child, for a fork from whichever thread spawns it.
+fn command(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Command> {
+    // Needs the runtime, which that thread may not be on.
+    handle_ignored_signals_once();
     let [stdout, stderr] = &pipes.writers;
     let mut command = Command::new(&spec.program);
     command
@@ -66,9 +133,7 @@ fn fork(spec: &Spec, mark: &Mark, pipes: &Pipes) -> io::Result<Pid> {
     command.fd_mappings(further.collect()).map_err(io::Error::other)?;
     // Only the wrapper's way to start is used; the child it would give back waits for the whole group.
     ProcessSession.pre_spawn(&mut command, &CommandWrap::with_new("", |_| {}))?;
-    let leader = Pid::from_child(&command.spawn()?);
-    mark.put_on(leader);
-    Ok(leader)
+    Ok(command)
 }
 
 /// Copies of the further descriptors of a child, above all the numbers that they will have: giving one its
@@ -83,6 +148,11 @@ pub(super) fn out_of_the_way(spec: &Spec) -> rustix::io::Result<Vec<(OwnedFd, i3
 /// Keeps a forked child from inheriting that a signal which a shell needs to end is ignored; `vfork` resets
 /// the same ones. An exec resets what has a handler, and to this program one that nobody listens to is as
 /// good as none.
+fn handle_ignored_signals_once() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(handle_ignored_signals);
+}
+
 fn handle_ignored_signals() {
     for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()] {
         if is_ignored(kind)
@@ -127,6 +197,7 @@ mod tests {
             output: None,
             descriptors: Vec::new(),
             confines: false,
+            restriction: None,
         }
     }
 
@@ -134,11 +205,13 @@ mod tests {
     fn printed(by_fork: bool, spec: &Spec) -> String {
         let mark = Mark::new(&spec.env);
         let pipes = Pipes::new().unwrap();
-        let leader = if by_fork {
-            fork(spec, &mark, &pipes).unwrap()
-        } else {
-            start(spec, &mark, &pipes).unwrap()
+        let leader = match (&spec.restriction, by_fork) {
+            (None, true) => fork(spec, &mark, &pipes).map_err(|error| fault(spec, error)),
+            (Some(restriction), true) => fork_restricted(restriction, spec, &mark, &pipes),
+            (_, false) => start(spec, &mark, &pipes),
         };
+        let leader = leader.unwrap();
+        mark.put_on(leader);
         let [reader, _] = pipes.readers;
         drop(pipes.writers);
         let mut said = String::new();
@@ -151,6 +224,35 @@ mod tests {
             said = format!("{before}ignored: {set:#x}\n");
         }
         said.replace(&leader.as_raw_nonzero().to_string(), "LEADER").replace(mark.as_env(), "MARK")
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_child_inherits_what_a_thread_of_its_own_did_to_itself_and_nobody_else_does() {
+        let restrict = || Ok(rustix::thread::set_no_new_privs(true)?);
+        let command = "grep NoNewPrivs /proc/self/status; pwd; echo $0";
+        let restricted =
+            Spec { restriction: Some(Restriction::new(restrict)), ..spec("/bin/bash", command) };
+        let said = printed(false, &restricted);
+        assert_eq!(said, "NoNewPrivs:\t1\n/usr\nown-name\n");
+        assert_eq!(printed(true, &restricted), said);
+        assert!(printed(false, &spec("/bin/bash", command)).starts_with("NoNewPrivs:\t0\n"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_child_whose_thread_cannot_be_restricted_is_not_started() {
+        let restrict = || Err(io::Error::other("no such thing here"));
+        let spec =
+            Spec { restriction: Some(Restriction::new(restrict)), ..spec("/bin/bash", "true") };
+        let (mark, pipes) = (Mark::new(&spec.env), Pipes::new().unwrap());
+        let restriction = spec.restriction.as_ref().unwrap();
+        for started in
+            [start(&spec, &mark, &pipes), fork_restricted(restriction, &spec, &mark, &pipes)]
+        {
+            let error = started.unwrap_err().to_string();
+            assert_eq!(error, "could not start /bin/bash: no such thing here");
+        }
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 //! directory, so one thread that has a working directory of its own goes there first.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
 use super::family::{MARK, Mark, put_limit};
-use super::start::{Pipes, out_of_the_way};
-use super::{SpawnError, Spec};
+use super::start::{Pipes, on_a_thread, out_of_the_way};
+use super::{Restriction, SpawnError, Spec};
 
 /// Where programs are when the child's environment does not say.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -42,10 +43,39 @@ pub(super) fn start(spec: &Spec, mark: &Mark, pipes: &Pipes) -> Option<Result<Pi
     };
     spawner.send(order).ok()?;
     let started = answered.recv().ok()?;
-    Some(started.map_err(|fault| match fault {
-        Fault::Cwd(errno) => SpawnError::Cwd { cwd: spec.cwd.clone(), source: errno.into() },
-        Fault::Program(errno) => refused(errno),
-    }))
+    Some(started.map_err(|fault| fault.of(spec)))
+}
+
+/// Starts the child from a thread of its own that is restricted; `None` where a thread cannot have a working
+/// directory of its own. The child has no limit for a mark yet.
+pub(super) fn start_restricted(
+    restriction: &Restriction,
+    spec: &Spec,
+    mark: &Mark,
+    pipes: &Pipes,
+) -> Option<Result<Pid, SpawnError>> {
+    let refused = |source| SpawnError::Refused { program: spec.program.clone(), source };
+    // Nobody waits for an answer but the caller.
+    let (answer, _) = sync_channel(1);
+    let order = match Order::new(spec, mark, pipes, answer) {
+        Ok(order) => order,
+        Err(errno) => return Some(Err(refused(errno.into()))),
+    };
+    let restriction = restriction.clone();
+    let work = move || {
+        unshare(CloneFlags::CLONE_FS).ok()?;
+        let start = || {
+            rustix::process::chdir(&order.cwd).map_err(Fault::Cwd)?;
+            restriction.apply().map_err(Fault::Restriction)?;
+            order.start().map_err(Fault::Program)
+        };
+        Some(start())
+    };
+    let started = match on_a_thread(work) {
+        Ok(started) => started?,
+        Err(error) => return Some(Err(refused(error))),
+    };
+    Some(started.map_err(|fault| fault.of(spec)))
 }
 
 /// The thread that starts children, from the first one until this process ends.
@@ -89,10 +119,21 @@ struct Order {
 }
 
 /// Why a child did not start.
-#[derive(Clone, Copy)]
 enum Fault {
     Cwd(rustix::io::Errno),
+    Restriction(io::Error),
     Program(Errno),
+}
+
+impl Fault {
+    fn of(self, spec: &Spec) -> SpawnError {
+        let refused = |source| SpawnError::Refused { program: spec.program.clone(), source };
+        match self {
+            Self::Cwd(errno) => SpawnError::Cwd { cwd: spec.cwd.clone(), source: errno.into() },
+            Self::Restriction(error) => refused(error),
+            Self::Program(errno) => refused(errno.into()),
+        }
+    }
 }
 
 impl Order {

@@ -41,6 +41,8 @@ pub(super) struct Held<'a> {
     pub(super) has_network: bool,
     /// Whether the workspace is another user's, over whose files root has no power without capabilities.
     pub(super) is_foreign: bool,
+    /// Whether Landlock held it, which says the same of everything it refuses.
+    pub(super) by_landlock: bool,
 }
 
 /// The line that tells what was held back, if `printed` says that something was.
@@ -93,6 +95,14 @@ pub(super) fn denial(printed: &str, held: &Held<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    if held.by_landlock && lines().any(|line| says(line, REFUSED)) {
+        let network = if held.has_network { "" } else { " and has no network" };
+        return Some(format!(
+            "Perhaps the sandbox held it back: a command reads the system and the workspace, writes the workspace and \
+             $TMPDIR (not /tmp), makes no sockets of its own{network}, and makes, removes and renames nothing in a \
+             folder that holds .git, .anvil or credentials, only in its subfolders. This is on purpose."
+        ));
+    }
     let names_hidden = |line: &str| {
         let names = held.hidden.iter().filter_map(|path| path.file_name()?.to_str());
         names.into_iter().any(|name| line.contains(name))
@@ -115,6 +125,7 @@ mod tests {
             hidden: &[Path::new("/w/.env")],
             has_network,
             is_foreign: false,
+            by_landlock: false,
         };
         let said = denial(printed, &held);
         assert_eq!(said.is_some(), want.is_some(), "{said:?}");
@@ -153,9 +164,25 @@ mod tests {
             hidden: &[],
             has_network: false,
             is_foreign: true,
+            by_landlock: false,
         };
         let said = denial("touch: cannot touch 'x': Permission denied", &held).unwrap();
         assert!(said.contains("belongs to another user"), "{said}");
+    }
+
+    #[test]
+    fn landlock_is_suspected_of_every_refusal() {
+        let held = Held {
+            writable: &[],
+            readable: &[],
+            hidden: &[],
+            has_network: false,
+            is_foreign: false,
+            by_landlock: true,
+        };
+        let said = denial("touch: cannot touch 'x': Permission denied", &held).unwrap();
+        assert!(said.contains("in its subfolders") && said.contains("no network"), "{said}");
+        assert_eq!(denial("error[E0308]: mismatched types", &held), None);
     }
 
     #[test]

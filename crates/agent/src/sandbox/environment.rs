@@ -1,25 +1,31 @@
 //! Which variables a confined command finds: those it was given, with places that it can write.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// What a confined command is given of `env`, where `readable` is shown of the home.
+/// What a confined command is given of `env`, where `temporary` is its place for temporary files and
+/// `readable` is shown of the home.
 pub(super) fn inside(
     env: Vec<(OsString, OsString)>,
+    temporary: &Path,
     readable: &[PathBuf],
     has_network: bool,
 ) -> Vec<(OsString, OsString)> {
-    let mut inner = environment(with_plain_path(env), has_network);
-    inner.extend(caches(&inner, readable, has_network));
+    let mut inner = environment(with_plain_path(env), temporary, has_network);
+    inner.extend(caches(&inner, temporary, readable, has_network));
     inner
 }
 
 /// The environment inside, with temporary files where there is a place for them.
-fn environment(env: Vec<(OsString, OsString)>, has_network: bool) -> Vec<(OsString, OsString)> {
+fn environment(
+    env: Vec<(OsString, OsString)>,
+    temporary: &Path,
+    has_network: bool,
+) -> Vec<(OsString, OsString)> {
     let is_set = |wanted: &str| env.iter().any(|(name, _)| name == wanted);
     let says_offline = is_set("CARGO_NET_OFFLINE");
     let mut inner: Vec<_> = env.into_iter().filter(|(name, _)| name != "TMPDIR").collect();
-    inner.push(("TMPDIR".into(), "/tmp".into()));
+    inner.push(("TMPDIR".into(), temporary.into()));
     // Says at once what would otherwise be found out after several tries.
     if !has_network && !says_offline {
         inner.push(("CARGO_NET_OFFLINE".into(), "true".into()));
@@ -27,10 +33,11 @@ fn environment(env: Vec<(OsString, OsString)>, has_network: bool) -> Vec<(OsStri
     inner
 }
 
-/// Places in `/tmp` for the caches of tools that do nothing at all where they cannot write theirs. A cache
+/// Places in `temporary` for the caches of tools that do nothing at all where they cannot write theirs. A cache
 /// that the home shows serves those that can live with reading it.
 fn caches(
     env: &[(OsString, OsString)],
+    temporary: &Path,
     readable: &[PathBuf],
     has_network: bool,
 ) -> Vec<(OsString, OsString)> {
@@ -38,13 +45,13 @@ fn caches(
     let is_shown = |end: &str| readable.iter().any(|path| path.ends_with(end));
     let wanted = [
         // Locks it also for reading.
-        ("UV_CACHE_DIR", "/tmp/uv-cache", true),
-        ("GOCACHE", "/tmp/go-build", !is_shown(".cache/go-build")),
+        ("UV_CACHE_DIR", "uv-cache", true),
+        ("GOCACHE", "go-build", !is_shown(".cache/go-build")),
         // Installs from it without writing, but puts into it whatever it fetches.
-        ("npm_config_cache", "/tmp/npm-cache", has_network),
+        ("npm_config_cache", "npm-cache", has_network),
     ];
     let missing = wanted.into_iter().filter(|(name, _, is_of_use)| *is_of_use && !is_set(name));
-    missing.map(|(name, dir, _)| (name.into(), dir.into())).collect()
+    missing.map(|(name, dir, _)| (name.into(), temporary.join(dir).into())).collect()
 }
 
 /// The environment with a `PATH` that means the same in every folder.
@@ -70,7 +77,7 @@ mod tests {
         let env = [("TMPDIR", "/var/folders/x"), ("HOME", "/h")];
         let env: Vec<_> = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
         let get = |network, name: &str| {
-            let inner = environment(env.clone(), network);
+            let inner = environment(env.clone(), Path::new("/tmp"), network);
             inner.into_iter().find(|(n, _)| n == name).map(|(_, value)| value)
         };
         assert_eq!(get(true, "TMPDIR"), Some("/tmp".into()));
@@ -84,7 +91,7 @@ mod tests {
         let names = |env: &[&str], readable: &[&str], has_network| {
             let env: Vec<_> = env.iter().map(|name| (name.into(), "/x".into())).collect();
             let readable: Vec<_> = readable.iter().map(PathBuf::from).collect();
-            let found = caches(&env, &readable, has_network).into_iter();
+            let found = caches(&env, Path::new("/tmp"), &readable, has_network).into_iter();
             found.map(|(name, _)| name.into_string().expect("a name is text")).collect::<Vec<_>>()
         };
         assert_eq!(names(&[], &[], true), ["UV_CACHE_DIR", "GOCACHE", "npm_config_cache"]);

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::backend;
 use super::command::{Files, Inside, Start};
+use super::landlock;
 use super::mounts::{Ground, plan_mounts};
 use crate::process::{self, Captured, Keep, Spec, Status};
 
@@ -95,6 +96,23 @@ pub fn probe() -> Probe {
             problem: None,
         },
         Err(problem) => Probe { backend: None, path: None, version: None, problem: Some(problem) },
+    }
+}
+
+/// What Landlock can do here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landlock {
+    /// The version of its interface (the kernel's word is ABI), if it holds what commands are promised.
+    pub version: Option<u32>,
+    /// Why it does not, otherwise.
+    pub problem: Option<Problem>,
+}
+
+/// Whether Landlock could confine commands here. Tries it the first time, on a thread of its own.
+pub fn probe_landlock() -> Landlock {
+    match landlock::version() {
+        Ok(version) => Landlock { version: Some(version), problem: None },
+        Err(problem) => Landlock { version: None, problem: Some(problem) },
     }
 }
 
@@ -259,6 +277,7 @@ fn run(path: &Path, args: Vec<OsString>, descriptors: Files) -> Result<(bool, St
         env: Vec::new(),
         descriptors,
         confines: cfg!(target_os = "linux"),
+        restriction: None,
         timeout: TRY_TIME,
         cancel: CancellationToken::new(),
         keep: Keep { head: 4096, tail: 4096 },

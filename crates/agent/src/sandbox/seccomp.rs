@@ -122,16 +122,66 @@ const OWN: (TargetArch, u32) = (TargetArch::x86_64, 0xc000_003e);
 #[cfg(target_arch = "aarch64")]
 const OWN: (TargetArch, u32) = (TargetArch::aarch64, 0xc000_00b7);
 
+/// Calls that are refused where the command shares everything but files with the rest of the machine: owners
+/// and attributes of any file that can be named, and what programs of one user share without files.
+const REFUSED_AMONG_OTHERS: &[i64] = &[
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+];
+
+/// The same numbers everywhere, since Linux 6.13 and 6.17.
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_AMONG_OTHERS_HERE: &[i64] = &[libc::SYS_chown, libc::SYS_lchown];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_AMONG_OTHERS_HERE: &[i64] = &[];
+
+/// What is left of the calls of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// What namespaces around it make harmless.
+    Inside,
+    /// What is harmless without any namespace. It makes no sockets but pairs of its own; with the network
+    /// also those of the internet, which Landlock is told about.
+    AmongOthers {
+        /// Whether it has the network.
+        network: bool,
+    },
+}
+
 /// The program as bytes, as the kernel takes it; always the same.
 pub(super) fn program() -> Vec<u8> {
-    let rules = rules().expect("the conditions compare arguments that the calls have");
+    instructions(Kept::Inside).iter().flat_map(bytes).collect()
+}
+
+/// The program.
+pub(super) fn instructions(kept: Kept) -> BpfProgram {
+    let rules = rules(kept).expect("the conditions compare arguments that the calls have");
     let (arch, _) = OWN;
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
     let list: BpfProgram =
         (filter.and_then(TryInto::try_into)).expect("the list is short and its actions differ");
-    let instructions = prelude().into_iter().chain(list);
-    instructions.flat_map(|one| bytes(&one)).collect()
+    prelude().into_iter().chain(list).collect()
 }
 
 /// What a list of numbers cannot say.
@@ -156,7 +206,9 @@ fn prelude() -> Vec<sock_filter> {
     ]
 }
 
-fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn rules(kept: Kept) -> Result<Rules, seccompiler::BackendError> {
     use SeccompCmpArgLen::{Dword, Qword};
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
 
@@ -193,8 +245,45 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     }
     let requests = REFUSED_REQUESTS.iter().map(|request| rule(1, Dword, Eq, *request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    if let Kept::AmongOthers { network } = kept {
+        refuse_among_others(&mut rules, network)?;
+    }
     Ok(rules)
 }
+
+/// Adds what has to be refused where no namespace is around the command.
+fn refuse_among_others(rules: &mut Rules, network: bool) -> Result<(), seccompiler::BackendError> {
+    use SeccompCmpArgLen::Dword;
+    use SeccompCmpOp::{Eq, MaskedEq, Ne};
+
+    for call in REFUSED_AMONG_OTHERS.iter().chain(REFUSED_AMONG_OTHERS_HERE) {
+        rules.insert(*call, Vec::new());
+    }
+    // A daemon behind a socket does what it is told, and nothing here sees which one is named. Without
+    // conditions every socket is refused.
+    let mut sockets = Vec::new();
+    if network {
+        let family =
+            |op, family: i32| SeccompCondition::new(0, Dword, op, u64::from(family.unsigned_abs()));
+        let kept = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+        let other = kept.map(|kept| family(Ne, kept)).into_iter().collect::<Result<_, _>>()?;
+        let not_route = SeccompCondition::new(2, Dword, Ne, 0)?;
+        sockets.push(SeccompRule::new(other)?);
+        sockets.push(SeccompRule::new(vec![family(Eq, libc::AF_NETLINK)?, not_route])?);
+    }
+    rules.insert(libc::SYS_socket, sockets);
+    // One of these can be turned to another address; the other kinds stay connected for good.
+    let datagram = u64::from(libc::SOCK_DGRAM.unsigned_abs());
+    let pair = SeccompCondition::new(1, Dword, MaskedEq(SOCKET_TYPE), datagram)?;
+    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![pair])?]);
+    // Limits of another process.
+    let other = SeccompCondition::new(0, Dword, Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other])?]);
+    Ok(())
+}
+
+/// The part of a socket's type that is no flag, as in linux/net.h.
+const SOCKET_TYPE: u64 = 0xf;
 
 /// `struct sock_filter` of linux/filter.h.
 fn bytes(one: &sock_filter) -> [u8; 8] {
@@ -216,5 +305,9 @@ mod tests {
         assert_eq!(program.len() % 8, 0);
         assert!(program.len() / 8 < 4096, "{} instructions", program.len() / 8);
         assert_eq!(program, super::program());
+        for network in [true, false] {
+            let longer = instructions(Kept::AmongOthers { network });
+            assert!(longer.len() > program.len() / 8 && longer.len() < 4096);
+        }
     }
 }

@@ -160,7 +160,8 @@ fn joins_errors(command: &str) -> bool {
 }
 
 fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> (Spec, Aftermath) {
-    let Wrapped { program, arg0, args, env, descriptors, confines, aftermath } = wrapped;
+    let Wrapped { program, arg0, args, env, descriptors, confines, restriction, aftermath } =
+        wrapped;
     let spec = Spec {
         program,
         arg0,
@@ -169,6 +170,7 @@ fn spec(wrapped: Wrapped, timeout_ms: u64, ctx: &ToolContext) -> (Spec, Aftermat
         env,
         descriptors,
         confines,
+        restriction,
         timeout: Duration::from_millis(timeout_ms),
         cancel: ctx.cancel.clone(),
         keep: KEEP,

@@ -25,6 +25,7 @@ pub(crate) fn shell(command: &str) -> Spec {
         output: None,
         descriptors: Vec::new(),
         confines: false,
+        restriction: None,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::stage::{Stage, output};
 
 /// An attack that prints `mark` where it succeeds: it must without a sandbox, and must not in one.
 #[track_caller]
-fn check(stage: &Stage, attack: &str, mark: &str) {
+pub(crate) fn check(stage: &Stage, attack: &str, mark: &str) {
     let said = stage.confined(attack);
     assert!(said.starts_with("Exit code: "), "it did not run: {said}");
     assert!(!output(&said).contains(mark), "{said}");
@@ -17,7 +17,7 @@ fn check(stage: &Stage, attack: &str, mark: &str) {
 
 /// The same for attacks that only the first user can make at all.
 #[track_caller]
-fn check_as_root(stage: &Stage, attack: &str, mark: &str) {
+pub(crate) fn check_as_root(stage: &Stage, attack: &str, mark: &str) {
     if rustix::process::geteuid().is_root() {
         check(stage, attack, mark);
     } else {
@@ -26,7 +26,7 @@ fn check_as_root(stage: &Stage, attack: &str, mark: &str) {
 }
 
 /// A few lines of Python that make a system call and print what became of it.
-fn system_call(number: u64, arguments: &str) -> String {
+pub(crate) fn system_call(number: u64, arguments: &str) -> String {
     format!(
         "python3 -c 'import ctypes,errno; l=ctypes.CDLL(None,use_errno=True); r=l.syscall({number},{arguments}); \
          e=ctypes.get_errno(); print(\"refused\" if r<0 and e==errno.EPERM else \"let through\")'"

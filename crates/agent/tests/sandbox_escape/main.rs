@@ -9,6 +9,7 @@
 mod attacks;
 mod elsewhere;
 mod files;
+mod landlock;
 mod stage;
 
 use agent::tool::{GrantedPath, Grants};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use agent::sandbox::{Backend, Layout, Sandbox, SandboxPolicy};
 use agent::tool::Grants;
 use agent::tools::bash::Bash;
 use agent::{Tool, ToolContext, ToolError};
@@ -22,6 +22,7 @@ pub(crate) struct Stage {
     /// Removes it.
     _own: Option<TempDir>,
     workspace: PathBuf,
+    backend: Backend,
     confined: Bash,
 }
 
@@ -35,19 +36,29 @@ impl Stage {
     /// With a workspace of this name.
     pub(crate) fn in_folder(name: &str) -> Self {
         require_bubblewrap();
+        Self::held_by(Backend::Own, name)
+    }
+
+    /// Held by Landlock; where the kernel has none, whether it is or not.
+    pub(crate) fn by_landlock() -> Self {
+        Self::held_by(Backend::Landlock, "project")
+    }
+
+    fn held_by(backend: Backend, name: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let workspace = dir.path().join("home").join(name);
         fs::create_dir_all(&workspace).unwrap();
         fs::create_dir_all(dir.path().join("beside")).unwrap();
-        let confined = bash(dir.path(), &workspace, CONFINED);
-        Self { dir: dir.path().to_owned(), _own: Some(dir), workspace, confined }
+        let confined = bash_by(backend, dir.path(), &workspace, CONFINED);
+        Self { dir: dir.path().to_owned(), _own: Some(dir), workspace, backend, confined }
     }
 
     /// In a folder where it was set before, whether commands can be confined here or not.
     pub(crate) fn unchecked(dir: &Path) -> Self {
         let workspace = dir.join("home/project");
         let confined = bash(dir, &workspace, CONFINED);
-        Self { dir: dir.to_owned(), _own: None, workspace, confined }
+        let backend = Backend::Own;
+        Self { dir: dir.to_owned(), _own: None, workspace, backend, confined }
     }
 
     /// A path beside the home.
@@ -77,8 +88,11 @@ impl Stage {
     }
 
     pub(crate) fn with_network(&self, command: &str) -> String {
-        let bash =
-            bash(&self.dir, &self.workspace, SandboxPolicy::WorkspaceWrite { network: true });
+        self.under(SandboxPolicy::WorkspaceWrite { network: true }, command)
+    }
+
+    fn under(&self, policy: SandboxPolicy, command: &str) -> String {
+        let bash = bash_by(self.backend, &self.dir, &self.workspace, policy);
         self.run(&bash, command, Grants::default())
     }
 
@@ -91,20 +105,12 @@ impl Stage {
     }
 
     pub(crate) fn read_only(&self, command: &str) -> String {
-        self.run(
-            &bash(&self.dir, &self.workspace, SandboxPolicy::ReadOnly),
-            command,
-            Grants::default(),
-        )
+        self.under(SandboxPolicy::ReadOnly, command)
     }
 
     /// The control of an attack.
     pub(crate) fn unconfined(&self, command: &str) -> String {
-        self.run(
-            &bash(&self.dir, &self.workspace, SandboxPolicy::FullAccess),
-            command,
-            Grants::default(),
-        )
+        self.under(SandboxPolicy::FullAccess, command)
     }
 
     pub(crate) fn run(&self, bash: &Bash, command: &str, grants: Grants) -> String {
@@ -195,9 +201,13 @@ pub(crate) fn output(result: &str) -> &str {
 
 /// The bash tool for the scene in `dir`.
 pub(crate) fn bash(dir: &Path, workspace: &Path, policy: SandboxPolicy) -> Bash {
+    bash_by(Backend::Own, dir, workspace, policy)
+}
+
+fn bash_by(backend: Backend, dir: &Path, workspace: &Path, policy: SandboxPolicy) -> Bash {
     let home = dir.join("home");
     let layout = Layout { homes: vec![home], ..Layout::workspace(workspace) };
-    Bash::new(Arc::new(Sandbox::new(policy, layout)))
+    Bash::new(Arc::new(Sandbox::new(policy, layout).by(backend)))
 }
 
 pub(crate) fn git(dir: &Path, args: &[&str]) {

@@ -146,7 +146,7 @@ pub(crate) fn load(
     let settings = inputs.settings(inputs.grant.as_ref()).map_err(StartError::Config)?;
     tell_refused(&settings, &mut notices);
     tell_not_enforced(&settings, &mut notices);
-    notices.extend(super::sandbox::notice(&settings));
+    notices.extend(super::sandbox::notices(&settings));
     for notice in &mut notices {
         shorten(notice);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent::git::{Git, GitError};
 use agent::permissions::{Place, Programs as _};
-use agent::sandbox;
+use agent::sandbox::{self, Landlock};
 use llm::Registry;
 use llm::config::Settings;
 
@@ -42,12 +42,26 @@ pub(super) async fn examine(args: &Args, env: &Environment, cwd: &Path) -> Vec<C
 
 fn confinement() -> Check {
     let probe = sandbox::probe();
+    let landlock = match sandbox::probe_landlock() {
+        _ if !cfg!(target_os = "linux") => String::new(),
+        Landlock { version: Some(version), .. } => {
+            format!("; Landlock (version {version}) would work too")
+        }
+        Landlock { problem, .. } => {
+            problem.map(|problem| format!("; {}", problem.what)).unwrap_or_default()
+        }
+    };
     match (probe.problem, probe.backend) {
-        (Some(problem), _) => Check::problem("sandbox", problem.what, problem.remedy),
+        (Some(problem), _) => {
+            Check::problem("sandbox", format!("{}{landlock}", problem.what), problem.remedy)
+        }
         (None, backend) => {
             let path = probe.path.map(|path| format!(" ({})", path.display())).unwrap_or_default();
             let version = probe.version.map(|version| format!(" {version}")).unwrap_or_default();
-            Check::ok("sandbox", format!("{}{version}{path}", backend.unwrap_or("none is needed")))
+            Check::ok(
+                "sandbox",
+                format!("{}{version}{path}{landlock}", backend.unwrap_or("none is needed")),
+            )
         }
     }
 }

@@ -4,9 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use agent::sandbox::{Backend, Layout, Problem, Sandbox, SandboxPolicy};
 use llm::config::Settings;
-use llm::config::file::{Mode, Network, SandboxMode};
+use llm::config::file::{Mode, Network, SandboxBackend, SandboxMode};
 use nix::unistd::{User, getuid};
 
 /// Variables that name a folder of a toolchain, which commands get to see wherever it is.
@@ -51,7 +51,34 @@ const SECRETS: &[&str] = &[
 /// What confines the commands of a session, as configured.
 pub(super) fn sandbox(settings: &Settings, mut layout: Layout) -> Arc<Sandbox> {
     layout.masked.extend_from_slice(&settings.instructions.mask);
-    Arc::new(Sandbox::new(policy(settings), layout))
+    Arc::new(Sandbox::new(policy(settings), layout).by(backend(settings)))
+}
+
+fn backend(settings: &Settings) -> Backend {
+    match settings.runtime.sandbox.backend {
+        Some(SandboxBackend::Landlock) => Backend::Landlock,
+        Some(SandboxBackend::Bubblewrap) | None => Backend::Own,
+    }
+}
+
+/// How commands of the demo are confined, in a folder that is thrown away, where the usual sandbox or
+/// Landlock is lacking as told: by the best that works here. They are part of the program, so where nothing
+/// works they are no risk either.
+pub(super) fn in_own_folder(
+    own: Option<Problem>,
+    landlock: impl FnOnce() -> Option<Problem>,
+) -> (SandboxPolicy, Backend, Option<String>) {
+    let confined = SandboxPolicy::WorkspaceWrite { network: false };
+    let Some(Problem { what, remedy }) = own else { return (confined, Backend::Own, None) };
+    let why = format!("{what}: {remedy}");
+    match landlock() {
+        None => (confined, Backend::Landlock, Some(why)),
+        Some(_) => (
+            SandboxPolicy::FullAccess,
+            Backend::Own,
+            Some(format!("Commands run without a sandbox: {why}")),
+        ),
+    }
 }
 
 /// How commands are confined, as configured.
@@ -72,7 +99,12 @@ fn policy(settings: &Settings) -> SandboxPolicy {
 }
 
 /// What a person has to know about the sandbox beforehand.
-pub(super) fn notice(settings: &Settings) -> Option<String> {
+pub(super) fn notices(settings: &Settings) -> Vec<String> {
+    let sandbox = Sandbox::new(policy(settings), Layout::default()).by(backend(settings));
+    sandbox.promise().into_iter().chain(hosts(settings)).collect()
+}
+
+fn hosts(settings: &Settings) -> Option<String> {
     match &settings.runtime.sandbox.network {
         Some(Network::Hosts(hosts)) if !hosts.is_empty() => Some(
             "sandbox.network lists hosts, which this version cannot tell apart: commands reach nothing".to_owned(),
@@ -112,4 +144,23 @@ fn homes() -> Vec<PathBuf> {
     // A user without a home has the root folder or one that does not exist.
     homes.retain(|home| home.is_absolute() && home.parent().is_some());
     homes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_is_confined_by_the_best_that_works_and_says_so_where_nothing_does() {
+        let problem = |what: &str| Problem { what: what.into(), remedy: "mend it".into() };
+        let confined = SandboxPolicy::WorkspaceWrite { network: false };
+        let unasked = || panic!("there is no need to look for another one");
+        assert_eq!(in_own_folder(None, unasked), (confined, Backend::Own, None));
+        let (policy, backend, said) = in_own_folder(Some(problem("none")), || None);
+        assert_eq!((policy, backend), (confined, Backend::Landlock));
+        assert_eq!(said.unwrap(), "none: mend it");
+        let (policy, _, said) = in_own_folder(Some(problem("none")), || Some(problem("old")));
+        assert_eq!(policy, SandboxPolicy::FullAccess);
+        assert_eq!(said.unwrap(), "Commands run without a sandbox: none: mend it");
+    }
 }

@@ -153,6 +153,8 @@ pub struct DetailedRule {
 pub struct SandboxSection {
     /// What commands may write.
     pub mode: Option<SandboxMode>,
+    /// What holds them back.
+    pub backend: Option<SandboxBackend>,
     /// Where commands may connect to.
     pub network: Option<Network>,
     /// Environment variables that commands get to see beside the usual ones.
@@ -173,6 +175,16 @@ pub enum SandboxMode {
     External,
     /// Everything.
     FullAccess,
+}
+
+/// What holds commands back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxBackend {
+    /// bubblewrap, or what takes its place on another system.
+    Bubblewrap,
+    /// Landlock, which needs no namespaces and holds back less.
+    Landlock,
 }
 
 /// Where commands may connect to.

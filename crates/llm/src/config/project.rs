@@ -37,6 +37,8 @@ impl Class {
             ["permissions", "deny" | "ask"] => Self::TakeAway,
             ["permissions", "mask"] => Self::Hiding,
             ["models", _, "provider" | "id"] => Self::AliasName,
+            // None of them is the narrower one.
+            ["sandbox", "backend"] => Self::Authority,
             ["sandbox", ..] => Self::Confinement,
             _ => Self::Authority,
         }

@@ -116,6 +116,7 @@ fn an_untrusted_repository_reaches_nothing_that_bears_authority() {
         allow = ["bash(curl:*)"]
         [sandbox]
         mode = "full-access"
+        backend = "landlock"
         network = true
         env_passthrough = ["AWS_SECRET_ACCESS_KEY"]
         [mcp.x]
@@ -137,6 +138,7 @@ fn an_untrusted_repository_reaches_nothing_that_bears_authority() {
             "providers.mine.api_key_env",
             "providers.mine.base_url",
             "providers.mine.kind",
+            "sandbox.backend",
             "sandbox.env_passthrough",
             "sandbox.mode",
             "sandbox.network",

@@ -325,6 +325,7 @@ impl Sandbox {
                 plan,
                 may_write,
                 has_network,
+                closed: closed(grants),
                 report,
                 temporary: None,
             })),
@@ -365,6 +366,7 @@ impl Sandbox {
                 has_network,
                 report: Report(None),
                 temporary: Some(temporary),
+                closed: closed(grants),
             })),
         })
     }
@@ -411,6 +413,8 @@ struct Held {
     plan: Arc<Plan>,
     may_write: bool,
     has_network: bool,
+    /// What a person opened and could not be, since it was not there.
+    closed: Vec<PathBuf>,
     report: Report,
     /// Its folder for temporary files, gone with this; without one the sandbox had its own.
     temporary: Option<landlock::Temporary>,
@@ -430,10 +434,17 @@ impl Aftermath {
     /// once nothing of the command runs any more.
     #[must_use]
     pub fn settle(&self, printed: &[u8]) -> Vec<String> {
-        let Some(Held { plan, may_write, has_network, temporary, .. }) = &self.0 else {
+        let Some(Held { plan, may_write, has_network, closed, temporary, .. }) = &self.0 else {
             return Vec::new();
         };
         let mut said = plan.watched.settle();
+        said.extend(closed.iter().map(|path| {
+            format!(
+                "{} was not there, and only what is there can be opened for one command: the user opens the folder \
+                 with --add-dir.",
+                path.display()
+            )
+        }));
         let ground = &plan.ground;
         let writable = ground.writable.iter().filter(|_| *may_write).map(PathBuf::as_path);
         let readable = ground.readable.iter().map(PathBuf::as_path);
@@ -451,6 +462,12 @@ impl Aftermath {
         ));
         said
     }
+}
+
+/// What `grants` would open if it were there.
+fn closed(grants: &Grants) -> Vec<PathBuf> {
+    let missing = grants.paths.iter().filter(|granted| granted.path.canonicalize().is_err());
+    missing.map(|granted| granted.path.clone()).collect()
 }
 
 /// The ground with what a person opened. A path that does not exist stays closed: nothing can be mounted on it.

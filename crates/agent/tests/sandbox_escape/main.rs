@@ -92,5 +92,9 @@ fn a_granted_path_is_open_to_one_command_as_far_as_it_was_granted() {
     };
     assert_eq!(output(&stage.granted(command, grant(false))), "text1\n");
     assert_eq!(output(&stage.granted(command, grant(true))), "text0\n");
+    let missing = GrantedPath { path: stage.home().join("missing"), write: true };
+    let grants = Grants { paths: vec![missing], ..Grants::default() };
+    let said = stage.granted("echo x > ~/missing", grants);
+    assert!(said.contains("missing was not there") && said.contains("--add-dir"), "{said}");
     assert_eq!(output(&stage.confined(command)), "1\n");
 }

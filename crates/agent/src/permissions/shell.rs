@@ -27,6 +27,7 @@ pub struct Reading {
     strict: Result<Vec<Simple>, Unknown>,
     patterns: Option<Vec<Simple>>,
     found: Vec<Found>,
+    more: Vec<More>,
     complete: bool,
 }
 
@@ -72,6 +73,15 @@ impl Redirect {
     pub fn is_harmless(&self) -> bool {
         self.kind == RedirectKind::Duplicate || self.target == "/dev/null"
     }
+}
+
+/// A found command that may run more than what is found: asked once and not for every rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct More {
+    /// Which of the found commands.
+    at: usize,
+    /// What it runs may come through its input.
+    is_runner: bool,
 }
 
 /// What the strict reading does not understand.
@@ -138,7 +148,14 @@ impl Reading {
         };
         let has_patterns = strict.is_err() && command.contains(['*', '?']);
         let patterns = has_patterns.then(|| strict::read_patterns(command).ok()).flatten();
-        Self { text: command.to_owned(), strict, patterns, found, complete }
+        let more = (found.iter().enumerate())
+            .filter(|(_, found)| found.may_run_more())
+            .map(|(at, found)| More {
+                at,
+                is_runner: found.program().is_some_and(programs::is_runner),
+            })
+            .collect();
+        Self { text: command.to_owned(), strict, patterns, found, more, complete }
     }
 
     /// The commands of a line that consists of nothing else, in order; the only basis for allowing.
@@ -176,16 +193,16 @@ impl Reading {
             wanted.iter().all(|word| !word.is_empty() && text(base_name(word)))
         };
         let line = |word: &str| words::names(&self.text, word);
-        let mut runners = self.found.iter().filter(|found| found.may_run_more());
         let in_words = |found: &Found| {
             let literals = || found.words[1..].iter().filter_map(Word::literal);
             names_all(&|word| literals().any(|text| words::names(text, word)))
         };
         let is_fed = self.text.contains(['|', '<']);
-        let reads = |found: &Found| is_fed && found.program().is_some_and(programs::is_runner);
         let sets = matches!(&self.strict, Err(unknown) if unknown.what == strict::ASSIGNMENT);
         (sets && names_all(&line))
-            || runners.any(|found| in_words(found) || (reads(found) && names_all(&line)))
+            || self.more.iter().any(|More { at, is_runner }| {
+                in_words(&self.found[*at]) || (is_fed && *is_runner && names_all(&line))
+            })
     }
 
     /// The text holds this name, read as it is or without quotes, backslashes and continued lines.

@@ -1,4 +1,4 @@
-//! Bytes from a terminal → keys, wherever the stream is cut. [pure]
+//! Bytes from a terminal → keys, wherever the stream is cut.
 //!
 //! What is pasted between the marks of a bracketed paste is one key, never many: a line end in it
 //! enters nothing.

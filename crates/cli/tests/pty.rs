@@ -143,6 +143,9 @@ fn ctrl_z_in_the_middle_of_an_answer_stops_the_program_until_it_is_continued() {
     pty.expect("SHELL$ ");
     pty.send("fg\r");
     pty.expect("anvil");
+    // The shell names the program before it hands the terminal over.
+    let shell = pty.child.process_id().map(|pid| i32::try_from(pid).unwrap());
+    wait_until("the program has the terminal", || pty.master.process_group_leader() != shell);
     pty.send("\x03");
     pty.expect("cancelled");
     pty.expect_prompt();

@@ -160,7 +160,7 @@ mod tests {
     fn keeping() -> Keeping {
         Keeping {
             user_file: None,
-            repository: "/work/.anvil".into(),
+            repository: "/project/.anvil".into(),
             tools: agent::tools::SUBJECTS,
         }
     }

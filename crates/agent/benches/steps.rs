@@ -37,6 +37,7 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
         approver: Arc::new(DenyAll),
         events,
         cwd: "/".into(),
+        origin: agent::session::Origin::default(),
         session_id: "s".into(),
         config: AgentConfig { max_steps: steps, max_wall_time: None, system: None },
     });

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use llm::models::Price;
-use llm::{ContentBlock, Effort, IntegrityError, LlmError, Message, Provider, Usage};
+use llm::{ContentBlock, Effort, LlmError, Message, Provider, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::Approver;
@@ -19,7 +19,10 @@ use crate::channel::EventSender;
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
 use crate::permissions::{Policy, Programs};
 use crate::registry::ToolRegistry;
-use crate::session::{AddUserError, Session};
+use crate::session::journal::JournalError;
+use crate::session::record::{How, Record, StampReason};
+use crate::session::reduce::{ReduceError, State};
+use crate::session::{AddUserError, Origin, Session};
 use crate::turn::{Input, Next, Turn};
 
 /// Version of the event format, told in `session_started`.
@@ -49,7 +52,7 @@ pub struct AgentConfig {
     pub max_steps: u32,
     /// Longest wall time of one turn.
     pub max_wall_time: Option<Duration>,
-    /// System text.
+    /// System text of a new session; one that goes on keeps its own.
     pub system: Option<String>,
 }
 
@@ -76,6 +79,8 @@ pub struct AgentParts {
     pub session_id: String,
     /// Limits and texts.
     pub config: AgentConfig,
+    /// What was said before, and where it is kept.
+    pub origin: Origin,
 }
 
 /// A conversation with a model that can act.
@@ -104,7 +109,10 @@ pub enum AgentError {
     Model(#[from] LlmError),
     /// An answer or a batch of results would have made the transcript illegal.
     #[error("the answer does not fit the conversation: {0}")]
-    Transcript(#[from] IntegrityError),
+    Transcript(#[from] ReduceError),
+    /// A call was not run, because what it is about to do could not be put on disk first.
+    #[error("nothing was run, since it could not be noted first: {0}")]
+    Commit(#[from] JournalError),
 }
 
 impl AgentError {
@@ -114,9 +122,11 @@ impl AgentError {
             Self::Input(_) => "usage",
             Self::Model(error) => error.kind(),
             Self::Transcript(_) => "transcript",
+            Self::Commit(_) => "session",
         };
         let advice = match self {
             Self::Model(error) => error.advice(),
+            Self::Commit(_) => Some("--no-session-persistence goes on without a session file"),
             Self::Input(_) | Self::Transcript(_) => None,
         };
         let message = match advice {
@@ -130,7 +140,10 @@ impl AgentError {
 impl Agent {
     /// An agent with an empty transcript.
     pub fn new(parts: AgentParts) -> Self {
-        let mut session = Session::new(parts.config.system.clone(), parts.tools.specs());
+        let mut session = Session::new(parts.origin, parts.tools.specs());
+        if let (None, Some(system)) = (session.state().system(), &parts.config.system) {
+            session.stamp(system, StampReason::Start);
+        }
         session.set_model(&parts.model, &*parts.provider);
         session.set_cache_key(&parts.session_id);
         Self {
@@ -163,6 +176,11 @@ impl Agent {
         self.session.messages()
     }
 
+    /// The session as its records left it.
+    pub fn state(&self) -> &State {
+        self.session.state()
+    }
+
     /// The model that answers.
     pub fn model(&self) -> &ModelRef {
         &self.model
@@ -180,7 +198,7 @@ impl Agent {
 
     /// The size in bytes of what every request holds whatever was said: instructions and tools.
     pub fn fixed_bytes(&self) -> usize {
-        let system = self.config.system.as_deref().map_or(0, str::len);
+        let system = self.session.state().system().map_or(0, |system| system.len());
         let specs = serde_json::to_vec(&self.tools.specs()).map_or(0, |specs| specs.len());
         system + specs
     }
@@ -216,6 +234,7 @@ impl Agent {
         let clock = Clock::new(self.config.max_wall_time, cancel.child_token());
         let mut run = Run::new(self.config.max_steps, &clock);
         let outcome = clock.limit(self.drive(input, &mut run)).await;
+        self.close_turn(outcome, &run).await;
         self.events.send_now(AgentEvent::TurnFinished(run.summary(outcome, &self.model.label)));
         match run.error {
             Some(error) => Err(error),
@@ -234,6 +253,32 @@ impl Agent {
                 Next::RunBatch => self.run_batch(run).await,
                 Next::Finish(outcome) => return outcome,
             };
+        }
+    }
+
+    /// Notes how the turn ended, and makes all of it durable.
+    async fn close_turn(&mut self, outcome: TurnOutcome, run: &Run) {
+        let steps = run.turn.steps();
+        let cost_usd = run.cost.filter(|_| steps > 0);
+        self.record(&Record::TurnFinished { outcome, steps, cost_usd }, run).await;
+        if let Err(error) = self.session.make_durable().await {
+            tracing::warn!(%error, "the session may not survive a loss of power");
+        }
+        self.tell_trouble(run).await;
+    }
+
+    /// Keeps something that fits any session which has begun.
+    async fn record(&mut self, record: &Record, run: &Run) {
+        if let Err(error) = self.session.commit(record) {
+            tracing::error!(%error, ?record, "a record did not fit the session");
+        }
+        self.tell_trouble(run).await;
+    }
+
+    /// Tells once what keeps the session from being saved.
+    async fn tell_trouble(&mut self, run: &Run) {
+        if let Some(message) = self.session.take_trouble() {
+            self.emit(AgentEvent::SessionTrouble { message }, run).await;
         }
     }
 
@@ -285,6 +330,11 @@ impl Run {
     fn fail(&mut self, error: AgentError) -> Next {
         self.error = Some(error);
         self.turn.next(&Input::SampleFailed)
+    }
+
+    /// How a call came to its result, which counts as cancelled once the turn is.
+    fn how(&self, otherwise: How) -> How {
+        if self.cancel.is_cancelled() { How::Cancelled } else { otherwise }
     }
 
     /// What to tell the turn when its token fired.

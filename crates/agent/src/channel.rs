@@ -102,6 +102,7 @@ fn text_of(event: &AgentEvent) -> usize {
         AgentEvent::ToolCallFinished { preview, .. } => preview.len(),
         AgentEvent::StepFailed { error, .. } => error.message.len(),
         AgentEvent::VerificationFailed { reason, .. } => reason.len(),
+        AgentEvent::SessionTrouble { message } => message.len(),
         AgentEvent::TurnFinished(summary) => summary.text.len(),
         AgentEvent::SessionStarted { .. }
         | AgentEvent::Phase(_)

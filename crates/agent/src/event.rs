@@ -80,6 +80,11 @@ pub enum AgentEvent {
         /// What went wrong.
         error: ErrorInfo,
     },
+    /// The session cannot be saved; told once until it can be again.
+    SessionTrouble {
+        /// What keeps it from being saved.
+        message: String,
+    },
     /// A required verifier did not confirm the result.
     VerificationFailed {
         /// Which verifier.

@@ -1,43 +1,109 @@
-//! The transcript of a session and the one path by which it changes.
+//! A running session: its state, the request it becomes, and the file it is kept in.
 //!
-//! Every mutation keeps the dialogue legal: what would break a rule is refused before it happens.
+//! Every change is a [`Record`]: applied to the [`State`] by the one reducer, then appended to the
+//! [`Journal`]. What would break a rule of the dialogue is refused before anything happens.
+
+pub mod journal;
+pub mod record;
+pub mod reduce;
+pub mod store;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use llm::handoff::{self, Reader};
 use llm::{
-    CacheHint, ChatRequest, ContentBlock, IntegrityError, Message, Provider, Role, Tail, ToolSpec,
-    TranscriptChecker,
+    CacheHint, ChatRequest, ContentBlock, IntegrityError, Message, Provider, Role, ToolSpec,
 };
+use sha2::{Digest as _, Sha256};
 
+use self::journal::{Journal, JournalError};
+use self::record::{Change, Meta, Record, ReplaceReason, StampReason};
+use self::reduce::{ReduceError, State};
 use crate::agent::ModelRef;
 
+/// What a session begins with: nothing, or what its file holds.
+#[derive(Debug)]
+pub struct Origin {
+    /// Its records so far, the first one at least.
+    pub state: State,
+    /// Where further ones go; nowhere for a session that is not kept.
+    pub journal: Option<Journal>,
+}
+
+impl Origin {
+    /// A new session that is not kept.
+    pub fn unsaved(meta: Meta) -> Self {
+        let mut state = State::default();
+        state
+            .apply(&Record::SessionStarted(meta))
+            .expect("a session that has no record takes its first one");
+        Self { state, journal: None }
+    }
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::unsaved(Meta::default())
+    }
+}
+
 /// A conversation, held as the request it becomes, so that a step sends what is already there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Session {
     /// What is said, whoever is asked.
-    messages: Vec<Arc<Message>>,
-    /// The request for the model that is asked now. Its messages are those above but for what only
-    /// another model can read.
+    state: State,
+    /// The request for the model that is asked now. Its messages are those of the state but for what
+    /// only another model can read.
     request: ChatRequest,
+    /// Who reads it, where that makes a difference.
+    reader: Option<Reader>,
     /// What that model's messages are marked with.
     author: Option<String>,
-    checker: TranscriptChecker,
     /// The next suffix for a call id that a server gave again.
     renamed: HashMap<String, u32>,
+    journal: Option<Journal>,
+    trouble: Trouble,
+}
+
+/// What a person has to know about the file, once.
+#[derive(Debug, Default)]
+enum Trouble {
+    #[default]
+    None,
+    New(String),
+    Told,
 }
 
 impl Session {
-    /// An empty session with what stays the same in every request.
-    pub fn new(system: Option<String>, tools: Vec<ToolSpec>) -> Self {
-        let request = ChatRequest { system, tools, ..ChatRequest::default() };
-        Self { request, ..Self::default() }
+    /// A session over what is there already, with the tools of every request.
+    pub fn new(origin: Origin, tools: Vec<ToolSpec>) -> Self {
+        let Origin { state, journal } = origin;
+        let request = ChatRequest {
+            system: state.system().map(ToString::to_string),
+            messages: state.messages().to_vec(),
+            tools,
+            ..ChatRequest::default()
+        };
+        Self {
+            state,
+            request,
+            reader: None,
+            author: None,
+            renamed: HashMap::new(),
+            journal,
+            trouble: Trouble::None,
+        }
+    }
+
+    /// The records so far, as what they amount to.
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// The messages so far.
     pub fn messages(&self) -> &[Arc<Message>] {
-        &self.messages
+        self.state.messages()
     }
 
     /// The request for the next sample.
@@ -45,8 +111,103 @@ impl Session {
     /// # Errors
     /// When the transcript is not in a state that may be sent.
     pub fn request(&self) -> Result<&ChatRequest, IntegrityError> {
-        self.checker.finish(Tail::Settled)?;
+        self.state.settled()?;
         Ok(&self.request)
+    }
+
+    /// Takes a record in and keeps it. Where it cannot be kept the session goes on, and a person is told
+    /// ([`Self::take_trouble`]).
+    ///
+    /// # Errors
+    /// When it does not fit; nothing happened then.
+    pub fn commit(&mut self, record: &Record) -> Result<(), ReduceError> {
+        let shares_last = match (self.state.messages().last(), self.request.messages.last()) {
+            (Some(said), Some(sent)) => Arc::ptr_eq(said, sent),
+            _ => false,
+        };
+        self.state.apply(record)?;
+        self.follow(record, shares_last);
+        if let Some(journal) = &mut self.journal {
+            let kept = journal.append(record);
+            self.note(kept.err());
+        }
+        Ok(())
+    }
+
+    /// Makes all that was committed survive a loss of power.
+    ///
+    /// # Errors
+    /// When a record is not in the file, or nobody knows whether it would survive.
+    pub async fn make_durable(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let done = match journal.catch_up() {
+            Ok(()) => match tokio::task::spawn_blocking(journal.sync()).await {
+                Ok(done) => done,
+                Err(error) => Err(journal.fault(std::io::Error::other(error))),
+            },
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &done {
+            self.note(Some(error));
+        }
+        done
+    }
+
+    /// What keeps the session from being saved; told once until it can be saved again.
+    pub fn take_trouble(&mut self) -> Option<String> {
+        match std::mem::replace(&mut self.trouble, Trouble::Told) {
+            Trouble::New(message) => Some(message),
+            before => {
+                self.trouble = before;
+                None
+            }
+        }
+    }
+
+    fn note(&mut self, error: Option<impl std::fmt::Display>) {
+        match (error, &self.trouble) {
+            (None, _) => self.trouble = Trouble::None,
+            (Some(error), Trouble::None) => self.trouble = Trouble::New(error.to_string()),
+            (Some(_), Trouble::New(_) | Trouble::Told) => {}
+        }
+    }
+
+    /// Brings the request up to the state, at no more cost than what changed.
+    fn follow(&mut self, record: &Record, shares_last: bool) {
+        let last = || self.state.messages().last().map(Arc::clone);
+        match record {
+            Record::MessageAppended { .. } | Record::ResultsAppended { .. } => {
+                self.request.messages.extend(last());
+            }
+            Record::MessageExtended { content, .. } => {
+                let Some(sent) = self.request.messages.last_mut() else { return };
+                match self.state.messages().last() {
+                    Some(said) if shares_last => *sent = Arc::clone(said),
+                    _ => Arc::make_mut(sent).content_mut().extend_from_slice(content),
+                }
+            }
+            Record::ContextReplaced { .. } => {
+                self.renew();
+            }
+            Record::SystemStamped { text, .. } => self.request.system = Some(text.clone()),
+            Record::SessionStarted(_)
+            | Record::ModelChanged { .. }
+            | Record::TodosChanged { .. }
+            | Record::ToolStarted { .. }
+            | Record::ToolFinished { .. }
+            | Record::Usage { .. }
+            | Record::TurnFinished { .. }
+            | Record::CheckpointRecorded { .. } => {}
+        }
+    }
+
+    /// Makes the request's messages anew. Returns how many calls are told in words.
+    fn renew(&mut self) -> usize {
+        self.request.messages = self.state.messages().to_vec();
+        let Some(reader) = &self.reader else { return 0 };
+        let handoff = handoff::prepare(&self.request, reader);
+        self.request.messages = handoff.messages;
+        handoff.calls_told
     }
 
     /// Sends later requests to this model of `provider`, with what it is asked for. Returns how many
@@ -58,14 +219,24 @@ impl Session {
         self.request.max_tokens = model.max_tokens;
         self.request.effort = model.effort;
         self.request.thinking_budget = model.thinking_budget;
-        self.request.messages.clone_from(&self.messages);
         let author = format!("{}:{}", provider.name(), model.id);
         self.author = Some(author.clone());
-        let Some(target) = provider.target() else { return 0 };
-        let (dialect, target) = (target.dialect(), target.of(&model.id));
-        let handoff = handoff::prepare(&self.request, &Reader { author, dialect, target });
-        self.request.messages = handoff.messages;
-        handoff.calls_told
+        self.reader = provider.target().map(|target| {
+            let (dialect, target) = (target.dialect(), target.of(&model.id));
+            Reader { author, dialect, target }
+        });
+        if self.state.model() != Some(&model.label) {
+            let changed = Record::ModelChanged { model: model.label.clone() };
+            self.commit(&changed).expect("a session that has begun takes any model");
+        }
+        self.renew()
+    }
+
+    /// What every request begins with from here on.
+    pub fn stamp(&mut self, system: &str, reason: StampReason) {
+        let digest = Sha256::digest(system).iter().map(|byte| format!("{byte:02x}")).collect();
+        let record = Record::SystemStamped { text: system.to_owned(), digest, reason };
+        self.commit(&record).expect("a session that has begun takes any system text");
     }
 
     /// Says in later requests that they begin alike; `key` is the same for all of them and tells
@@ -77,9 +248,14 @@ impl Session {
 
     /// Forgets the dialogue; model, system text and tools stay.
     pub fn clear(&mut self) {
-        self.messages.clear();
-        self.request.messages.clear();
-        self.checker = TranscriptChecker::default();
+        let record = Record::ContextReplaced {
+            revision: self.state.revision(),
+            reason: ReplaceReason::Forgotten,
+            change: Change::Head { upto: self.state.messages().len(), messages: Vec::new() },
+            before_tokens: None,
+            after_tokens: None,
+        };
+        self.commit(&record).expect("all of a dialogue may be forgotten at any time");
         self.renamed.clear();
     }
 
@@ -89,6 +265,18 @@ impl Session {
     /// # Errors
     /// `NotUserContent` when a block is not text or an image; nothing is added then.
     pub fn add_user(&mut self, content: Vec<ContentBlock>) -> Result<(), AddUserError> {
+        self.add_user_with(content, Vec::new())
+    }
+
+    /// The same for content that delivers notices.
+    ///
+    /// # Errors
+    /// As for [`Self::add_user`].
+    pub fn add_user_with(
+        &mut self,
+        content: Vec<ContentBlock>,
+        notices: Vec<String>,
+    ) -> Result<(), AddUserError> {
         if let Some(block) = content
             .iter()
             .find(|block| !matches!(block, ContentBlock::Text { .. } | ContentBlock::Image(_)))
@@ -98,20 +286,14 @@ impl Session {
         if content.is_empty() {
             return Err(AddUserError::Empty);
         }
-        match (self.messages.last_mut(), self.request.messages.last_mut()) {
-            // Text and images cannot break a rule that the message already satisfied.
-            (Some(said), Some(sent)) if said.role() == Role::User => {
-                if Arc::ptr_eq(said, sent) {
-                    Arc::make_mut(said).content_mut().extend(content);
-                    *sent = Arc::clone(said);
-                } else {
-                    Arc::make_mut(sent).content_mut().extend(content.clone());
-                    Arc::make_mut(said).content_mut().extend(content);
-                }
-                Ok(())
-            }
-            _ => Ok(self.push(Message::new(Role::User, content))?),
-        }
+        let is_waiting = self.messages().last().is_some_and(|last| last.role() == Role::User);
+        let record = if is_waiting {
+            Record::MessageExtended { content, notices }
+        } else {
+            let message = Arc::new(Message::new(Role::User, content));
+            Record::MessageAppended { message, notices }
+        };
+        Ok(self.commit(&record)?)
     }
 
     /// Commits an assistant message. Call ids that the transcript already holds are renamed first:
@@ -119,39 +301,36 @@ impl Session {
     ///
     /// # Errors
     /// When the message breaks a rule; it is not added then.
-    pub fn commit_assistant(
-        &mut self,
-        mut message: Message,
-    ) -> Result<Arc<Message>, IntegrityError> {
+    pub fn commit_assistant(&mut self, mut message: Message) -> Result<Arc<Message>, ReduceError> {
         self.rename_known_ids(&mut message);
         let message = match &self.author {
             Some(author) => message.by(author),
             None => message,
         };
-        self.push(message)?;
-        Ok(Arc::clone(self.messages.last().expect("pushed in the line above")))
+        let message = Arc::new(message);
+        let record = Record::MessageAppended { message: Arc::clone(&message), notices: Vec::new() };
+        self.commit(&record)?;
+        Ok(message)
     }
 
-    /// Commits the results of the last message's calls, in the order of the calls.
+    /// Commits the results of the last message's calls, which all have finished, with what is said
+    /// behind them.
     ///
     /// # Errors
-    /// When they do not answer exactly those calls; nothing is added then.
-    pub fn commit_results(&mut self, results: Vec<ContentBlock>) -> Result<(), IntegrityError> {
-        self.push(Message::new(Role::User, results))
-    }
-
-    fn push(&mut self, message: Message) -> Result<(), IntegrityError> {
-        self.checker.push(&message)?;
-        let message = Arc::new(message);
-        self.messages.push(Arc::clone(&message));
-        self.request.messages.push(message);
-        Ok(())
+    /// When a call has none; nothing is added then.
+    pub fn commit_results(
+        &mut self,
+        extra: Vec<ContentBlock>,
+        notices: Vec<String>,
+    ) -> Result<(), ReduceError> {
+        let call_ids = self.state.calls().iter().map(|call| call.id.clone()).collect();
+        self.commit(&Record::ResultsAppended { call_ids, extra, notices })
     }
 
     fn rename_known_ids(&mut self, message: &mut Message) {
         let mut own = HashSet::new();
         let is_fresh = |id: &str, own: &mut HashSet<String>| {
-            !self.checker.knows_call(id) && own.insert(id.to_owned())
+            !self.state.knows_call(id) && own.insert(id.to_owned())
         };
         if message.tool_calls().all(|call| is_fresh(call.id, &mut own)) {
             return;
@@ -190,7 +369,7 @@ pub enum AddUserError {
     },
     /// The transcript is not in a state that takes input.
     #[error(transparent)]
-    Transcript(#[from] IntegrityError),
+    Transcript(#[from] ReduceError),
 }
 
 #[cfg(test)]
@@ -199,10 +378,11 @@ mod tests {
     use llm::testing::ScriptedProvider;
     use serde_json::json;
 
+    use super::record::How;
     use super::*;
 
     fn session() -> Session {
-        Session::new(None, Vec::new())
+        Session::new(Origin::default(), Vec::new())
     }
 
     fn calls(ids: &[&str]) -> Message {
@@ -213,6 +393,15 @@ mod tests {
             meta: None,
         };
         Message::new(Role::Assistant, ids.iter().map(block).collect())
+    }
+
+    fn answer(session: &mut Session, id: &str) {
+        let (call_id, result) = (id.to_owned(), ContentBlock::tool_result(id, "ok", false));
+        let tool = "t".to_owned();
+        let intended = Vec::new();
+        session.commit(&Record::ToolStarted { call_id: call_id.clone(), tool, intended }).unwrap();
+        session.commit(&Record::ToolFinished { call_id, result, how: How::Ran }).unwrap();
+        session.commit_results(Vec::new(), Vec::new()).unwrap();
     }
 
     fn ids(message: &Message) -> Vec<&str> {
@@ -241,7 +430,7 @@ mod tests {
         session.add_user(vec![ContentBlock::text("go")]).unwrap();
         session.commit_assistant(calls(&["a"])).unwrap();
         assert!(session.request().is_err());
-        session.commit_results(vec![ContentBlock::tool_result("a", "ok", false)]).unwrap();
+        answer(&mut session, "a");
         assert_eq!(session.request().unwrap().messages.len(), 3);
     }
 
@@ -250,7 +439,7 @@ mod tests {
         let mut session = session();
         session.add_user(vec![ContentBlock::text("go")]).unwrap();
         session.commit_assistant(calls(&["f:0"])).unwrap();
-        session.commit_results(vec![ContentBlock::tool_result("f:0", "ok", false)]).unwrap();
+        answer(&mut session, "f:0");
         let second = session.commit_assistant(calls(&["f:0", "f:0"])).unwrap();
         assert_eq!(ids(&second), ["f:0-2", "f:0-3"]);
     }

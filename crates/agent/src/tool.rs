@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::Redactor;
+use crate::session::record::Intended;
 
 /// A tool the model can call.
 ///
@@ -55,6 +56,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// What the call will make of files, as far as that can be told before it runs: who finds it
+    /// unfinished compares. Changes nothing.
+    async fn intend(&self, _args: &Value, _ctx: &ToolContext) -> Vec<Intended> {
+        Vec::new()
+    }
+
     /// Runs the call.
     ///
     /// # Errors
@@ -91,6 +98,10 @@ pub trait TypedTool: Send + Sync {
     /// See [`Tool::preview`].
     async fn preview(&self, _args: Self::Args, _ctx: &ToolContext) -> Option<String> {
         None
+    }
+    /// See [`Tool::intend`].
+    async fn intend(&self, _args: Self::Args, _ctx: &ToolContext) -> Vec<Intended> {
+        Vec::new()
     }
     /// See [`Tool::call`].
     ///
@@ -137,6 +148,13 @@ impl<T: TypedTool> Tool for T {
 
     async fn preview(&self, args: &Value, ctx: &ToolContext) -> Option<String> {
         TypedTool::preview(self, parse::<T::Args>(args).ok()?, ctx).await
+    }
+
+    async fn intend(&self, args: &Value, ctx: &ToolContext) -> Vec<Intended> {
+        match parse::<T::Args>(args) {
+            Ok(args) => TypedTool::intend(self, args, ctx).await,
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn call(&self, args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

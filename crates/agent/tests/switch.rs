@@ -56,6 +56,7 @@ async fn interrupted() -> Agent {
         approver: Arc::new(DenyAll),
         events,
         cwd: "/".into(),
+        origin: agent::session::Origin::default(),
         session_id: "s".into(),
         config: AgentConfig { max_steps: 1, max_wall_time: None, system: None },
     });

@@ -346,6 +346,7 @@ impl Work {
             approver,
             events,
             cwd: cwd.to_owned(),
+            origin: agent::session::Origin::default(),
             session_id: self.session_id.clone(),
             config: AgentConfig {
                 max_steps: configuration.max_steps(),

@@ -136,6 +136,7 @@ async fn turn(
         approver: Arc::new(AllowAll),
         events: events.clone(),
         cwd: cwd.to_owned(),
+        origin: agent::session::Origin::default(),
         session_id: session_id.to_owned(),
         config: AgentConfig { max_steps: 20, max_wall_time: None, system: None },
     });

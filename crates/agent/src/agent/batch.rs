@@ -6,9 +6,11 @@ use futures::stream::{self, StreamExt as _};
 use llm::{ContentBlock, Message};
 use serde_json::Value;
 
-use super::{Agent, Run};
+use super::{Agent, AgentError, Run};
 use crate::event::AgentEvent;
 use crate::registry::Dispatched;
+use crate::session::record::{How, Intended, Record};
+use crate::session::reduce::ReduceError;
 use crate::tool::{Grants, OutputSink, ToolContext};
 use crate::turn::{Input, Next};
 
@@ -18,6 +20,10 @@ const MAX_SIDE_BY_SIDE: usize = 8;
 
 /// What the model reads about a call that cancelling kept from starting.
 pub(super) const CANCELLED: &str = "Not run: the turn was cancelled before this call started.";
+
+/// What the model reads about a call whose beginning could not be put on disk.
+const UNNOTED: &str =
+    "Not run: the session could not be saved, and nothing runs that was not noted first.";
 
 /// A call as the committed message holds it.
 pub(super) struct Call {
@@ -30,13 +36,15 @@ impl Agent {
     /// Runs the calls of the last message and commits a result for each, whatever happens.
     pub(super) async fn run_batch(&mut self, run: &mut Run) -> Next {
         let calls = calls_of(self.session.messages().last());
-        let results = if calls.len() > 1 && calls.iter().all(|call| self.is_read_only(call)) {
+        let ran = if calls.len() > 1 && calls.iter().all(|call| self.is_read_only(call)) {
             self.run_side_by_side(&calls, run).await
         } else {
             self.run_in_order(&calls, run).await
         };
-        if let Err(error) = self.session.commit_results(results) {
-            return run.fail(error.into());
+        let answered = self.session.commit_results(Vec::new(), Vec::new());
+        self.tell_trouble(run).await;
+        if let Err(error) = ran.and_then(|()| Ok(answered?)) {
+            return run.fail(error);
         }
         if run.cancel.is_cancelled() {
             return run.turn.next(&run.stopped());
@@ -45,34 +53,84 @@ impl Agent {
     }
 
     /// Calls that change nothing cannot disturb each other.
-    async fn run_side_by_side(&mut self, calls: &[Call], run: &Run) -> Vec<ContentBlock> {
+    async fn run_side_by_side(&mut self, calls: &[Call], run: &Run) -> Result<(), AgentError> {
         for call in calls {
             self.announce(call, run).await;
+            self.note_start(call, Vec::new())?;
         }
         let dispatched: Vec<Dispatched> = stream::iter(calls)
             .map(|call| self.dispatch_unless_cancelled(call, run))
             .buffered(MAX_SIDE_BY_SIDE)
             .collect()
             .await;
-        let mut results = Vec::with_capacity(calls.len());
         for (call, dispatched) in calls.iter().zip(dispatched) {
-            results.push(self.close(call, dispatched, run).await);
+            self.close(call, dispatched, run.how(How::Ran), run).await?;
         }
-        results
+        Ok(())
     }
 
     /// A call after a write must see what was written.
-    async fn run_in_order(&mut self, calls: &[Call], run: &Run) -> Vec<ContentBlock> {
-        let mut results = Vec::with_capacity(calls.len());
+    async fn run_in_order(&mut self, calls: &[Call], run: &Run) -> Result<(), AgentError> {
+        let mut failure = None;
         for call in calls {
             self.announce(call, run).await;
-            let dispatched = match self.permit(call, run).await {
-                Ok(grants) => self.dispatch(call, grants, run).await,
-                Err(refusal) => refused(call, refusal),
+            if failure.is_some() {
+                self.close(call, refused(call, UNNOTED.to_owned()), How::Refused, run).await?;
+                continue;
+            }
+            let grants = match self.permit(call, run).await {
+                Ok(grants) => grants,
+                Err(refusal) => {
+                    self.close(call, refused(call, refusal), run.how(How::Refused), run).await?;
+                    continue;
+                }
             };
-            results.push(self.close(call, dispatched, run).await);
+            let changes = self.may_change(call);
+            match self.begin(call, changes, run).await {
+                Ok(()) => {
+                    let dispatched = self.dispatch(call, grants, run).await;
+                    self.close(call, dispatched, run.how(How::Ran), run).await?;
+                }
+                Err(error) => {
+                    let unnoted = refused(call, UNNOTED.to_owned());
+                    self.close(call, unnoted, How::Refused, run).await?;
+                    failure = Some(error);
+                    continue;
+                }
+            }
+            if changes && let Err(error) = self.session.make_durable().await {
+                // The result is in the dialogue; what follows it does not begin before it can be noted.
+                tracing::warn!(%error, "a result may not survive a loss of power");
+            }
         }
-        results
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Notes that the call begins. What may change something is on disk before it does.
+    async fn begin(&mut self, call: &Call, changes: bool, run: &Run) -> Result<(), AgentError> {
+        let intended = match self.tools.get(&call.name) {
+            Some(tool) if changes => {
+                let context = self.context(call, Grants::default(), run);
+                tool.intend(&call.args, &context).await
+            }
+            _ => Vec::new(),
+        };
+        self.note_start(call, intended)?;
+        if changes {
+            self.session.make_durable().await?;
+        }
+        Ok(())
+    }
+
+    fn note_start(&mut self, call: &Call, intended: Vec<Intended>) -> Result<(), ReduceError> {
+        let (call_id, tool) = (call.id.clone(), call.name.clone());
+        self.session.commit(&Record::ToolStarted { call_id, tool, intended })
+    }
+
+    /// Whether running the call could change anything. A tool that does not exist changes nothing.
+    fn may_change(&self, call: &Call) -> bool {
+        let tool = self.tools.get(&call.name);
+        tool.is_some_and(|tool| !tool.effects(&call.args).is_read_only())
     }
 
     fn is_read_only(&self, call: &Call) -> bool {
@@ -110,12 +168,22 @@ impl Agent {
         self.emit(AgentEvent::ToolCallStarted { id, name, args }, run).await;
     }
 
-    async fn close(&self, call: &Call, dispatched: Dispatched, run: &Run) -> ContentBlock {
+    /// Notes the result of a call, and tells it.
+    async fn close(
+        &mut self,
+        call: &Call,
+        dispatched: Dispatched,
+        how: How,
+        run: &Run,
+    ) -> Result<(), AgentError> {
         let is_error = matches!(dispatched.result, ContentBlock::ToolResult { is_error: true, .. });
         let (id, name) = (call.id.clone(), call.name.clone());
         let preview = dispatched.preview;
+        let (call_id, result) = (id.clone(), dispatched.result);
+        self.session.commit(&Record::ToolFinished { call_id, result, how })?;
+        self.tell_trouble(run).await;
         self.emit(AgentEvent::ToolCallFinished { id, name, is_error, preview }, run).await;
-        dispatched.result
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use llm::{LlmError, Phase, StreamEvent};
 
 use super::{Agent, AgentError, Run};
 use crate::event::AgentEvent;
+use crate::session::record::Record;
 use crate::turn::{Input, Next};
 
 /// Why no completion came.
@@ -103,8 +104,15 @@ impl Agent {
             None => 0,
             Some(Err(error)) => return self.fail_step(step, error.into(), run).await,
         };
+        self.note_usage(step, usage, run).await;
         self.emit(AgentEvent::Usage { usage }, run).await;
         run.turn.next(&Input::Sampled { finish, calls })
+    }
+
+    async fn note_usage(&mut self, step: u32, usage: llm::Usage, run: &Run) {
+        let cost_usd = self.model.price.as_ref().and_then(|price| price.cost(&usage));
+        let revision = self.session.state().revision();
+        self.record(&Record::Usage { step, revision, usage, cost_usd }, run).await;
     }
 
     async fn fail_step(&self, step: u32, error: AgentError, run: &mut Run) -> Next {

@@ -102,6 +102,9 @@ impl Guard {
             AgentEvent::VerificationFailed { verifier, reason } => {
                 AgentEvent::VerificationFailed { verifier, reason: clean(reason) }
             }
+            AgentEvent::SessionTrouble { message } => {
+                AgentEvent::SessionTrouble { message: clean(message) }
+            }
             AgentEvent::TurnFinished(summary) => AgentEvent::TurnFinished(TurnSummary {
                 text: clean(summary.text),
                 verification: summary.verification.map(|said| self.redactor.redact_json(&said)),
@@ -172,6 +175,7 @@ mod tests {
             AgentEvent::Phase(Phase::Retrying { attempt: 1, of: 2, delay, reason: SECRET.into() }),
             AgentEvent::StepFailed { step: 1, error: error() },
             AgentEvent::VerificationFailed { verifier: "tests".into(), reason: SECRET.into() },
+            AgentEvent::SessionTrouble { message: SECRET.into() },
             AgentEvent::TurnFinished(end),
             text(SECRET),
             reasoning(SECRET),

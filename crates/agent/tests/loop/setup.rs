@@ -193,6 +193,7 @@ impl Setup {
             approver: self.approver,
             events: sender,
             cwd: "/".into(),
+            origin: agent::session::Origin::default(),
             session_id: "s".into(),
             config: AgentConfig {
                 max_steps: self.max_steps,

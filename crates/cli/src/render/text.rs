@@ -317,6 +317,9 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             AgentEvent::VerificationFailed { verifier, reason } => {
                 self.line(Paint::Red, &sanitize::visible(&format!("{verifier}: {reason}")))
             }
+            AgentEvent::SessionTrouble { message } => {
+                self.line(Paint::Red, &sanitize::visible(message))
+            }
             AgentEvent::TurnFinished(summary) => self.turn_finished(summary),
         }
     }

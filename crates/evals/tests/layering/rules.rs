@@ -96,7 +96,8 @@ pub(crate) const RULES: &[Rule] = &[
         exceptions: &[],
     },
     Rule {
-        says: "in the libraries only agent::tools::access and agent::sandbox touch files",
+        says: "in the libraries only agent::tools::access, agent::sandbox and the session's journal and \
+               store touch files",
         within: &["llm/", "agent/"],
         paths: &[
             "std::fs",
@@ -111,7 +112,12 @@ pub(crate) const RULES: &[Rule] = &[
         macros: &[],
         methods: FILE_METHODS,
         texts: &[],
-        doors: &["agent/src/tools/access.rs", "agent/src/sandbox.rs"],
+        doors: &[
+            "agent/src/tools/access.rs",
+            "agent/src/sandbox.rs",
+            "agent/src/session/journal.rs",
+            "agent/src/session/store.rs",
+        ],
         exceptions: &[
             Exception {
                 file: "agent/src/process/family.rs",

@@ -1,0 +1,372 @@
+//! What can happen to a session, as records: the lines of its file.
+//!
+//! A line is one JSON object: `{"v":1,"seq":0,"ts":1764547200000,"type":"message_appended",…}`. `v` is
+//! the version of this format, `seq` counts from 0 without a gap, `ts` is in milliseconds since 1970
+//! (UTC) and orders nothing. `"critical":true` stands on lines without which the dialogue cannot be
+//! rebuilt. Fields that are added later are optional, so that old files load for ever.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use llm::{ContentBlock, Message};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::TurnOutcome;
+
+/// The version of the format that is written. Lower ones are read, higher ones refused.
+pub const VERSION: u32 = 1;
+
+/// One thing that happened to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Record {
+    /// The first record of every file, and never another one.
+    SessionStarted(Meta),
+    /// What every request begins with from here on.
+    SystemStamped {
+        /// The whole system text, as it is sent.
+        text: String,
+        /// Its SHA-256 in hexadecimal.
+        digest: String,
+        /// Why it was made.
+        reason: StampReason,
+    },
+    /// A message of its own: a prompt or an answer.
+    MessageAppended {
+        /// The message.
+        message: Arc<Message>,
+        /// Ids of the notices that it delivers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// Blocks that join the last message, which a user said.
+    MessageExtended {
+        /// Text and images.
+        content: Vec<ContentBlock>,
+        /// Ids of the notices that they deliver.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// The finished calls of the last message become the user message that answers them. Their results
+    /// are not repeated here: they are those of the calls' `tool_finished`.
+    ResultsAppended {
+        /// The calls, in their order.
+        call_ids: Vec<String>,
+        /// Blocks behind the results.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        extra: Vec<ContentBlock>,
+        /// Ids of the notices that `extra` delivers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// What the model is sent of the dialogue changed; what was said stays in the records before.
+    ContextReplaced {
+        /// The revision of the context that it was made from: another one refuses it.
+        revision: u64,
+        /// Why.
+        reason: ReplaceReason,
+        /// What changed.
+        change: Change,
+        /// Estimated tokens before, where they were known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before_tokens: Option<u64>,
+        /// Estimated tokens afterwards.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_tokens: Option<u64>,
+    },
+    /// Another model answers from here on.
+    ModelChanged {
+        /// How people write it: `provider:model-id`.
+        model: String,
+    },
+    /// The list of what is to be done changed.
+    TodosChanged {
+        /// All of it.
+        todos: Value,
+    },
+    /// A call is about to run. On disk before it does.
+    ToolStarted {
+        /// The call.
+        call_id: String,
+        /// Its tool.
+        tool: String,
+        /// What it will do to files, as far as that can be told beforehand.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        intended: Vec<Intended>,
+    },
+    /// A call has its result, whether it ran or not.
+    ToolFinished {
+        /// The call.
+        call_id: String,
+        /// The result for the model, a `tool_result`.
+        result: ContentBlock,
+        /// How it came to it.
+        how: How,
+    },
+    /// What a request cost.
+    Usage {
+        /// Which step of its turn.
+        step: u32,
+        /// The revision of the context that was sent.
+        revision: u64,
+        /// What the server counted.
+        usage: llm::Usage,
+        /// US dollars, where the price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+    },
+    /// A turn is over.
+    TurnFinished {
+        /// How.
+        outcome: TurnOutcome,
+        /// Model requests made.
+        steps: u32,
+        /// US dollars, where all of it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+    },
+    /// The state of the workspace was kept. Read, and not written yet.
+    CheckpointRecorded {
+        /// Its id.
+        id: String,
+        /// What its maker keeps about it.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        data: Value,
+    },
+}
+
+/// The names of all records, as they stand in `type`.
+const KNOWN: [&str; 13] = [
+    "session_started",
+    "system_stamped",
+    "message_appended",
+    "message_extended",
+    "results_appended",
+    "context_replaced",
+    "model_changed",
+    "todos_changed",
+    "tool_started",
+    "tool_finished",
+    "usage",
+    "turn_finished",
+    "checkpoint_recorded",
+];
+
+impl Record {
+    /// Whether a reader that does not know it could not rebuild the dialogue.
+    pub fn is_critical(&self) -> bool {
+        !matches!(
+            self,
+            Self::TodosChanged { .. }
+                | Self::Usage { .. }
+                | Self::TurnFinished { .. }
+                | Self::CheckpointRecorded { .. }
+        )
+    }
+}
+
+/// What a session is, told once at its beginning.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// The session's id.
+    pub id: String,
+    /// The workspace.
+    pub cwd: PathBuf,
+    /// The model that was asked first: `provider:model-id`.
+    pub model: String,
+    /// The version of the program that began it.
+    #[serde(default)]
+    pub anvil: String,
+    /// How commands were confined, in the words of `--sandbox`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// How much happened without asking, in the words of `--permission-mode`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// Where it was copied from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Fork>,
+}
+
+/// The session and the place in it that another one was copied from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The other session.
+    pub id: String,
+    /// Its last record that was copied.
+    pub seq: u64,
+}
+
+/// Why a system text was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StampReason {
+    /// The session began.
+    Start,
+    /// Another model is asked.
+    Model,
+    /// Commands are confined in another way.
+    Sandbox,
+    /// The repository was trusted, or is no longer.
+    Trust,
+    /// The dialogue was forgotten.
+    Cleared,
+}
+
+/// Why the context was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplaceReason {
+    /// Old results gave way.
+    Cleared,
+    /// A summary took the place of what was said.
+    Compacted,
+    /// A digest made without a model took its place.
+    Dropped,
+    /// A person wanted to begin anew.
+    Forgotten,
+}
+
+/// What of a context is replaced by what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// The first messages become others.
+    Head {
+        /// How many.
+        upto: usize,
+        /// What stands in their place.
+        messages: Vec<Arc<Message>>,
+    },
+    /// The content of some results becomes another one.
+    Results {
+        /// Which, and what.
+        cleared: Vec<ClearedResult>,
+    },
+}
+
+/// A result that gave way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearedResult {
+    /// The call that it answers.
+    pub call_id: String,
+    /// What the model reads now; pictures are gone.
+    pub content: String,
+}
+
+/// What a call will make of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intended {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// SHA-256 of its content before, in hexadecimal; nothing where there is no file.
+    pub before: Option<String>,
+    /// The same for what it shall hold.
+    pub after: Option<String>,
+}
+
+/// How a call came to its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// It ran.
+    Ran,
+    /// It was not allowed.
+    Refused,
+    /// The turn was cancelled before or while it ran.
+    Cancelled,
+    /// The program ended before it began.
+    NotStarted,
+    /// The program ended while it ran, and nobody knows how far it came.
+    Unknown,
+}
+
+/// A line as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// When it was written, in milliseconds since 1970 (UTC).
+    pub ts: u64,
+    /// What happened; nothing for a type that a later version added and that can be left out.
+    pub record: Option<Record>,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is not a record.
+    #[error("it is not a record: {0}")]
+    NotARecord(#[from] serde_json::Error),
+    /// A later program wrote it.
+    #[error(
+        "it has version {0} of the format, and this program reads up to {VERSION}: use a newer anvil"
+    )]
+    Version(u32),
+    /// A later program wrote it, and nothing can be made of the session without it.
+    #[error(
+        "it is a '{0}' record, which this version does not know and cannot leave out: use a newer anvil"
+    )]
+    UnknownType(String),
+}
+
+/// What is read of a line before it is known what it is.
+#[derive(Deserialize)]
+struct Head<'a> {
+    v: u32,
+    seq: u64,
+    #[serde(default)]
+    ts: u64,
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    critical: bool,
+}
+
+/// A line as it is written.
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u32,
+    seq: u64,
+    ts: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    critical: bool,
+    #[serde(flatten)]
+    record: &'a Record,
+}
+
+/// Reads one line, without its line feed.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read(line: &[u8]) -> Result<Envelope, LineError> {
+    let head: Head<'_> = serde_json::from_slice(line)?;
+    if head.v > VERSION {
+        return Err(LineError::Version(head.v));
+    }
+    let record = if KNOWN.contains(&&*head.kind) {
+        Some(serde_json::from_slice(line)?)
+    } else if head.critical {
+        return Err(LineError::UnknownType(head.kind.into_owned()));
+    } else {
+        None
+    };
+    Ok(Envelope { seq: head.seq, ts: head.ts, record })
+}
+
+/// Appends the line of a record to `out`, with its line feed.
+///
+/// # Errors
+/// When something in the record has no JSON form, which is nothing that this program makes.
+pub fn write(
+    out: &mut Vec<u8>,
+    seq: u64,
+    ts: u64,
+    record: &Record,
+) -> Result<(), serde_json::Error> {
+    let critical = record.is_critical();
+    serde_json::to_writer(&mut *out, &Line { v: VERSION, seq, ts, critical, record })?;
+    out.push(b'\n');
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! Where sessions are: a folder for each workspace, a file for each session.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::OFlags;
+use sha2::{Digest as _, Sha256};
+
+use super::journal::{Journal, JournalError, LoadError, load};
+use super::record::{self, Fork, Meta, Record};
+use super::reduce::State;
+use crate::secrets::Redactor;
+
+/// The most characters of a workspace's path that its folder repeats.
+const READABLE: usize = 80;
+
+/// The most bytes that are read of a file for a list.
+const HEAD: u64 = 1 << 18;
+
+/// The most characters of a first prompt in a list.
+const EXCERPT: usize = 200;
+
+/// The sessions of one user.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its id.
+    pub id: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// The beginning of the first thing that was asked for, if there is one.
+    pub first_prompt: Option<String>,
+    /// The model that was asked first.
+    pub model: Option<String>,
+    /// When it was written last.
+    pub modified: SystemTime,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Why no session is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// None begins like that.
+    #[error("no session of this folder begins with '{0}'; `anvil sessions` lists them")]
+    Unknown(String),
+    /// Several do.
+    #[error("several sessions begin with '{prefix}': {}", .ids.join(", "))]
+    Ambiguous {
+        /// What was given.
+        prefix: String,
+        /// Which ones.
+        ids: Vec<String>,
+    },
+    /// The folder cannot be read.
+    #[error("the sessions in {} cannot be listed: {error}", .path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the machine said.
+        error: io::Error,
+    },
+}
+
+impl Store {
+    /// The sessions below the folder for data.
+    pub fn new(data_dir: &Path) -> Self {
+        Self { root: data_dir.join("sessions") }
+    }
+
+    /// The folder of all of them.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a workspace's sessions. Two workspaces never share one, however alike their paths.
+    pub fn folder(&self, cwd: &Path) -> PathBuf {
+        let path = cwd.as_os_str().as_encoded_bytes();
+        let plain = |byte: &u8| match *byte {
+            byte if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') => char::from(byte),
+            _ => '-',
+        };
+        // The end of a path says more than its beginning.
+        let end = &path[path.len().saturating_sub(READABLE)..];
+        let readable: String = end.iter().map(plain).collect();
+        let digest = Sha256::digest(path);
+        let hash: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        self.root.join(format!("{}-{hash}", readable.trim_matches(['-', '.'])))
+    }
+
+    /// Begins the file of a session.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(
+        &self,
+        meta: Meta,
+        redactor: Arc<Redactor>,
+    ) -> Result<(Journal, State), JournalError> {
+        let folder = self.folder(&meta.cwd);
+        make_private(&self.root, &folder)
+            .map_err(|error| JournalError::Io { path: folder.clone(), error })?;
+        Journal::create(&folder.join(format!("{}.jsonl", meta.id)), meta, redactor)
+    }
+
+    /// Copies a session under a new id, to go on with the copy. The other file is only read.
+    ///
+    /// # Errors
+    /// When the one cannot be read or the other not written.
+    pub fn fork(
+        &self,
+        path: &Path,
+        id: &str,
+        cwd: &Path,
+        redactor: Arc<Redactor>,
+    ) -> Result<(Journal, State), JournalError> {
+        let loaded = load(path)?;
+        let old = loaded.state.meta().cloned().unwrap_or_default();
+        let forked_from = Some(Fork { id: old.id.clone(), seq: loaded.records.saturating_sub(1) });
+        let meta = Meta { id: id.to_owned(), cwd: cwd.to_owned(), forked_from, ..old };
+        let (mut journal, mut state) = self.create(meta, redactor)?;
+        let io = |error| JournalError::Io { path: path.to_owned(), error };
+        let mut reader = BufReader::new(File::open(path).map_err(io)?);
+        let mut line = Vec::new();
+        for number in 0..loaded.records {
+            line.clear();
+            reader.read_until(b'\n', &mut line).map_err(io)?;
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let read = record::read(text).map_err(|error| {
+                JournalError::Load(LoadError::Line {
+                    path: path.to_owned(),
+                    line: number + 1,
+                    error,
+                })
+            })?;
+            let Some(record) = read.record.filter(|_| number > 0) else { continue };
+            state.apply(&record).map_err(|error| {
+                JournalError::Load(LoadError::Record {
+                    path: path.to_owned(),
+                    line: number + 1,
+                    error,
+                })
+            })?;
+            journal.append(&record)?;
+        }
+        Ok((journal, state))
+    }
+
+    /// The sessions of a workspace, the last one written first. Files that make no sense are listed
+    /// without a prompt.
+    ///
+    /// # Errors
+    /// When the folder cannot be read. A folder that does not exist has no sessions.
+    pub fn list(&self, cwd: &Path) -> Result<Vec<Entry>, FindError> {
+        self.list_folder(&self.folder(cwd))
+    }
+
+    fn list_folder(&self, folder: &Path) -> Result<Vec<Entry>, FindError> {
+        let fault = |error| FindError::Io { path: folder.to_owned(), error };
+        let files = match fs::read_dir(folder) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(fault(error)),
+        };
+        let mut entries = Vec::new();
+        for file in files {
+            entries.extend(entry(&file.map_err(fault)?.path()));
+        }
+        entries.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
+        Ok(entries)
+    }
+
+    /// The sessions of all workspaces, the last one written first.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn list_all(&self) -> Result<Vec<Entry>, FindError> {
+        let folders = match fs::read_dir(&self.root) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FindError::Io { path: self.root.clone(), error }),
+        };
+        let mut entries = Vec::new();
+        for folder in folders.flatten().filter(|folder| folder.path().is_dir()) {
+            entries.extend(self.list_folder(&folder.path())?);
+        }
+        entries.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
+        Ok(entries)
+    }
+
+    /// The session of this workspace that was written last.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn latest(&self, cwd: &Path) -> Result<Option<Entry>, FindError> {
+        // One that was begun and never asked anything is nothing to go on with.
+        let entries = self.list(cwd)?;
+        Ok(entries.into_iter().find(|entry| entry.first_prompt.is_some()))
+    }
+
+    /// The one session whose id begins with `prefix`: of this workspace, else of any.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub fn find(&self, cwd: &Path, prefix: &str) -> Result<Entry, FindError> {
+        let meant = |entries: Vec<Entry>| -> Vec<Entry> {
+            let begins = |entry: &Entry| !prefix.is_empty() && entry.id.starts_with(prefix);
+            entries.into_iter().filter(begins).collect()
+        };
+        let mut found = meant(self.list(cwd)?);
+        if found.is_empty() {
+            found = meant(self.list_all()?);
+        }
+        if let Some(exact) = found.iter().position(|entry| entry.id == prefix) {
+            return Ok(found.swap_remove(exact));
+        }
+        match found.len() {
+            0 => Err(FindError::Unknown(prefix.to_owned())),
+            1 => Ok(found.remove(0)),
+            _ => Err(FindError::Ambiguous {
+                prefix: prefix.to_owned(),
+                ids: found.into_iter().map(|entry| entry.id).collect(),
+            }),
+        }
+    }
+}
+
+/// Makes the folders for their user alone, also where they were made otherwise.
+fn make_private(root: &Path, folder: &Path) -> io::Result<()> {
+    for folder in [root, folder] {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// What a list says about a file; nothing where it is none of ours.
+fn entry(path: &Path) -> Option<Entry> {
+    if path.extension()? != "jsonl" {
+        return None;
+    }
+    let id = path.file_stem()?.to_str()?.to_owned();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    let (model, first_prompt) = head(&file);
+    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(Entry { id, path: path.to_owned(), first_prompt, model, modified, size: metadata.len() })
+}
+
+/// The model and the first prompt, from the beginning of the file alone.
+fn head(file: &File) -> (Option<String>, Option<String>) {
+    let mut reader = BufReader::new(file.take(HEAD));
+    let (mut model, mut line) = (None, Vec::new());
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => return (model, None),
+        }
+        match record::read(line.strip_suffix(b"\n").unwrap_or(&line)).map(|read| read.record) {
+            Ok(Some(Record::SessionStarted(meta))) => model = Some(meta.model),
+            Ok(Some(Record::MessageAppended { message, .. })) => {
+                let prompt: String = message.text().chars().take(EXCERPT).collect();
+                return (model, Some(prompt));
+            }
+            Ok(_) => {}
+            // A prompt longer than what is read of a file has its beginning there all the same.
+            Err(_) => return (model, cut_prompt(&line)),
+        }
+    }
+}
+
+/// The beginning of the first text in a line that was read in part.
+fn cut_prompt(line: &[u8]) -> Option<String> {
+    let line = String::from_utf8_lossy(line);
+    if !line.contains("\"type\":\"message_appended\"") {
+        return None;
+    }
+    let (_, text) = line.split_once("\"text\":\"")?;
+    Some(text.chars().take(EXCERPT).collect())
+}

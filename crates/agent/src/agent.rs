@@ -2,6 +2,7 @@
 
 mod batch;
 mod permit;
+mod recover;
 mod sample;
 
 use std::path::PathBuf;
@@ -243,9 +244,14 @@ impl Agent {
     }
 
     async fn drive(&mut self, input: Vec<ContentBlock>, run: &mut Run) -> TurnOutcome {
-        let mut next = match self.session.add_user(input) {
+        let begun = match self.recover(run).await {
+            Ok(()) => self.session.add_user(input).map_err(AgentError::from),
+            Err(error) => Err(error),
+        };
+        self.tell_trouble(run).await;
+        let mut next = match begun {
             Ok(()) => run.turn.next(&Input::Prompt),
-            Err(error) => run.fail(error.into()),
+            Err(error) => run.fail(error),
         };
         loop {
             next = match next {

@@ -18,6 +18,7 @@ mod exit;
 mod family;
 mod owner;
 mod restriction;
+mod session;
 mod start;
 #[cfg(target_os = "linux")]
 mod vfork;
@@ -39,6 +40,7 @@ use exit::Exit;
 use family::{Family, Mark};
 use owner::Owner;
 pub use restriction::Restriction;
+pub use session::of_session;
 use start::Pipes;
 
 /// A child process to be: everything it gets, and nothing else.

@@ -5,6 +5,7 @@
 
 pub mod journal;
 pub mod record;
+pub mod recover;
 pub mod reduce;
 pub mod store;
 

@@ -1,6 +1,6 @@
 //! What a tool is: something the model can call, which states beforehand what it may touch.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -62,6 +62,12 @@ pub trait Tool: Send + Sync {
         Vec::new()
     }
 
+    /// SHA-256 of a file that a call was to change, in hexadecimal; nothing inside where there is no file,
+    /// nothing at all where it cannot be looked at.
+    async fn fingerprint(&self, _path: &Path, _ctx: &ToolContext) -> Option<Option<String>> {
+        None
+    }
+
     /// Runs the call.
     ///
     /// # Errors
@@ -102,6 +108,10 @@ pub trait TypedTool: Send + Sync {
     /// See [`Tool::intend`].
     async fn intend(&self, _args: Self::Args, _ctx: &ToolContext) -> Vec<Intended> {
         Vec::new()
+    }
+    /// See [`Tool::fingerprint`].
+    async fn fingerprint(&self, _path: &Path, _ctx: &ToolContext) -> Option<Option<String>> {
+        None
     }
     /// See [`Tool::call`].
     ///
@@ -155,6 +165,10 @@ impl<T: TypedTool> Tool for T {
             Ok(args) => TypedTool::intend(self, args, ctx).await,
             Err(_) => Vec::new(),
         }
+    }
+
+    async fn fingerprint(&self, path: &Path, ctx: &ToolContext) -> Option<Option<String>> {
+        TypedTool::fingerprint(self, path, ctx).await
     }
 
     async fn call(&self, args: Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

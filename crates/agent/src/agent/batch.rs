@@ -86,7 +86,7 @@ impl Agent {
                 }
             };
             let changes = self.may_change(call);
-            match self.begin(call, changes, run).await {
+            match self.begin(call, &grants, changes, run).await {
                 Ok(()) => {
                     let dispatched = self.dispatch(call, grants, run).await;
                     self.close(call, dispatched, run.how(How::Ran), run).await?;
@@ -107,10 +107,16 @@ impl Agent {
     }
 
     /// Notes that the call begins. What may change something is on disk before it does.
-    async fn begin(&mut self, call: &Call, changes: bool, run: &Run) -> Result<(), AgentError> {
+    async fn begin(
+        &mut self,
+        call: &Call,
+        grants: &Grants,
+        changes: bool,
+        run: &Run,
+    ) -> Result<(), AgentError> {
         let intended = match self.tools.get(&call.name) {
             Some(tool) if changes => {
-                let context = self.context(call, Grants::default(), run);
+                let context = self.context(call, grants.clone(), run);
                 tool.intend(&call.args, &context).await
             }
             _ => Vec::new(),
@@ -146,7 +152,7 @@ impl Agent {
         self.dispatch(call, Grants::default(), run).await
     }
 
-    async fn dispatch(&self, call: &Call, grants: Grants, run: &Run) -> Dispatched {
+    pub(super) async fn dispatch(&self, call: &Call, grants: Grants, run: &Run) -> Dispatched {
         let ctx = self.context(call, grants, run);
         self.tools.dispatch(&call.id, &call.name, &call.args, &ctx).await
     }
@@ -187,7 +193,7 @@ impl Agent {
     }
 }
 
-fn calls_of(message: Option<&Arc<Message>>) -> Vec<Call> {
+pub(super) fn calls_of(message: Option<&Arc<Message>>) -> Vec<Call> {
     message
         .into_iter()
         .flat_map(|message| message.tool_calls())

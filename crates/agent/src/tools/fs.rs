@@ -13,15 +13,17 @@ mod text;
 mod window;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::secrets::redact::is_marked;
-use crate::tool::{PathSet, ToolError};
+use crate::session::record::Intended;
+use crate::tool::{PathSet, ToolContext, ToolError};
 use crate::tools::access::{FileAccess, ReadPath};
-use crate::tools::tracker::FileTracker;
+use crate::tools::off_runtime::off_runtime;
+use crate::tools::tracker::{Digest, FileTracker};
 
 pub use edit::{EditFile, EditFileArgs};
 pub use read::{ReadFile, ReadFileArgs};
@@ -46,6 +48,21 @@ impl Files {
         Self { access, tracker: Arc::default() }
     }
 
+    /// SHA-256 of the file at `path`, see [`Tool::fingerprint`](crate::tool::Tool::fingerprint).
+    async fn fingerprint(&self, path: &Path, ctx: &ToolContext) -> Option<Option<String>> {
+        let (files, ctx, path) = (self.clone(), ctx.clone(), path.to_owned());
+        let cancel = ctx.cancel.clone();
+        let looked = off_runtime(&cancel, move || {
+            let path = files.access.for_reading(&ctx.cwd, &path.to_string_lossy(), &ctx.grants)?;
+            if !files.access.is_there(&path)? {
+                return Ok(None);
+            }
+            let content = files.access.read(&path, MAX_EDITED_BYTES)?;
+            Ok(Some(Digest::of(&content).to_string()))
+        });
+        looked.await.ok()
+    }
+
     /// A whole file that is to be changed.
     fn read_for_change(&self, path: &ReadPath, named: &str) -> Result<Vec<u8>, ToolError> {
         let content = self.access.read(path, MAX_EDITED_BYTES)?;
@@ -54,6 +71,12 @@ impl Files {
             None => Ok(content),
         }
     }
+}
+
+/// What a call will make of one file.
+fn intended(path: &Path, before: Option<&[u8]>, after: &[u8]) -> Intended {
+    let hash = |content: &[u8]| Digest::of(content).to_string();
+    Intended { path: path.to_owned(), before: before.map(hash), after: Some(hash(after)) }
 }
 
 fn only(named: &str) -> PathSet {

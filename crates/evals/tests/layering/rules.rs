@@ -125,6 +125,11 @@ pub(crate) const RULES: &[Rule] = &[
                 why: "Linux tells about processes in files, below /proc",
             },
             Exception {
+                file: "agent/src/process/session.rs",
+                what: "std::fs",
+                why: "Linux tells about processes in files, below /proc",
+            },
+            Exception {
                 file: "agent/src/process/start.rs",
                 what: "std::fs",
                 why: "Linux tells which signals are ignored in a file, below /proc",

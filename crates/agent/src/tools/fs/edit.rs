@@ -1,12 +1,15 @@
 //! edit_file: replaces one text in a file by another.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
-use super::{Files, check_cancel, context, diff, hints, links_note, only, preview_of};
+use super::{Files, check_cancel, context, diff, hints, intended, links_note, only, preview_of};
 use crate::secrets::Redactor;
+use crate::session::record::Intended;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
@@ -79,6 +82,20 @@ impl TypedTool for EditFile {
         .await
         .ok()
         .flatten()
+    }
+
+    async fn intend(&self, args: EditFileArgs, ctx: &ToolContext) -> Vec<Intended> {
+        let (files, ctx) = (self.0.clone(), ctx.clone());
+        let cancel = ctx.cancel.clone();
+        let intended = off_runtime(&cancel, move || {
+            let plan = plan(&files, &ctx, &args)?;
+            Ok(intended(plan.path.real(), Some(&plan.before), &plan.spliced.content))
+        });
+        intended.await.into_iter().collect()
+    }
+
+    async fn fingerprint(&self, path: &Path, ctx: &ToolContext) -> Option<Option<String>> {
+        self.0.fingerprint(path, ctx).await
     }
 
     async fn run(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

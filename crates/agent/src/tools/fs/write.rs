@@ -1,11 +1,14 @@
 //! write_file: makes a file, or replaces the whole of one that the model has read.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Files, check_cancel, diff, links_note, only, preview_of};
+use super::{Files, check_cancel, diff, intended, links_note, only, preview_of};
 use crate::secrets::Redactor;
+use crate::session::record::Intended;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
@@ -73,6 +76,20 @@ impl TypedTool for WriteFile {
         .await
         .ok()
         .flatten()
+    }
+
+    async fn intend(&self, args: WriteFileArgs, ctx: &ToolContext) -> Vec<Intended> {
+        let (files, ctx) = (self.0.clone(), ctx.clone());
+        let cancel = ctx.cancel.clone();
+        let intended = off_runtime(&cancel, move || {
+            let plan = plan(&files, &ctx, &args)?;
+            Ok(intended(plan.path.real(), plan.before.as_deref(), args.content.as_bytes()))
+        });
+        intended.await.into_iter().collect()
+    }
+
+    async fn fingerprint(&self, path: &Path, ctx: &ToolContext) -> Option<Option<String>> {
+        self.0.fingerprint(path, ctx).await
     }
 
     async fn run(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

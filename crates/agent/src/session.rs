@@ -30,6 +30,8 @@ pub struct Origin {
     pub state: State,
     /// Where further ones go; nowhere for a session that is not kept.
     pub journal: Option<Journal>,
+    /// Why it is not kept although it should be; told with the first turn.
+    pub trouble: Option<String>,
 }
 
 impl Origin {
@@ -39,7 +41,7 @@ impl Origin {
         state
             .apply(&Record::SessionStarted(meta))
             .expect("a session that has no record takes its first one");
-        Self { state, journal: None }
+        Self { state, journal: None, trouble: None }
     }
 }
 
@@ -79,7 +81,7 @@ enum Trouble {
 impl Session {
     /// A session over what is there already, with the tools of every request.
     pub fn new(origin: Origin, tools: Vec<ToolSpec>) -> Self {
-        let Origin { state, journal } = origin;
+        let Origin { state, journal, trouble } = origin;
         let request = ChatRequest {
             system: state.system().map(ToString::to_string),
             messages: state.messages().to_vec(),
@@ -93,7 +95,7 @@ impl Session {
             author: None,
             renamed: HashMap::new(),
             journal,
-            trouble: Trouble::None,
+            trouble: trouble.map_or(Trouble::None, Trouble::New),
         }
     }
 

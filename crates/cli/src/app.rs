@@ -9,6 +9,7 @@ mod plan;
 pub(crate) mod policy;
 mod room;
 mod sandbox;
+mod session;
 mod system;
 mod tape;
 pub(crate) mod trust;
@@ -23,6 +24,8 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::registry::ToolRegistry;
 use agent::sandbox::{Layout, Sandbox};
+use agent::session::Origin;
+use agent::session::record::Meta;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -59,6 +62,9 @@ pub(crate) enum StartError {
     /// What the work needs comes from a repository that nobody trusted with it.
     #[error("{0}; see `anvil trust`")]
     Untrusted(String),
+    /// The session to go on with cannot be used.
+    #[error("{0}")]
+    Session(String),
 }
 
 impl StartError {
@@ -192,7 +198,7 @@ impl Work {
     }
 
     async fn headless(
-        self,
+        mut self,
         prompt: String,
         source: Source,
         signals: Signals,
@@ -209,10 +215,11 @@ impl Work {
             }
         };
         let (events, receiver) = agent::channel::channel();
-        let Prepared { cwd, model, prompt, configuration } = prepared;
+        let Prepared { cwd, model, prompt, configuration, session } = prepared;
         let Resolved { provider, model, room, .. } = model;
-        let agent =
-            self.agent((provider, model), &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
+        let origin = self.origin(session, &model, &cwd);
+        let asked = (provider, model, origin);
+        let agent = self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
@@ -236,7 +243,7 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = self.models(&configuration, &cwd)?;
+        let models = self.models(&configuration, None, &cwd)?;
         let work = async { Ok(trial::run(models.trial(name).await?).await) };
         tokio::select! {
             exit = work => exit,
@@ -244,11 +251,12 @@ impl Work {
         }
     }
 
-    async fn repl(self, signals: Signals) -> Result<Exit, StartError> {
+    async fn repl(mut self, signals: Signals) -> Result<Exit, StartError> {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = self.models(&configuration, &cwd)?;
+        let session = self.choose(&cwd)?;
+        let models = self.models(&configuration, Some(&session), &cwd)?;
         let model = tokio::select! {
             model = models.first(Witness::Person) => model?,
             stop = signals.stopped() => return Ok(Exit::Stopped(stop)),
@@ -263,7 +271,8 @@ impl Work {
         });
         let (events, receiver) = agent::channel::channel();
         let Resolved { provider, model, room, .. } = model;
-        let asked = (provider, model);
+        let origin = self.origin(session, &model, &cwd);
+        let asked = (provider, model, origin);
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), events.clone())?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
@@ -271,11 +280,12 @@ impl Work {
     }
 
     /// All that may fail before a turn, cheapest first.
-    async fn prepare(&self, prompt: String, source: Source) -> Result<Prepared, StartError> {
+    async fn prepare(&mut self, prompt: String, source: Source) -> Result<Prepared, StartError> {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let models = self.models(&configuration, &cwd)?;
+        let session = self.choose(&cwd)?;
+        let models = self.models(&configuration, Some(&session), &cwd)?;
         let model = models.first(Witness::Nobody).await?;
         self.begin_recording(&models, &model, &cwd)?;
         tell_choice(&model);
@@ -283,10 +293,39 @@ impl Work {
         let input =
             stdin::read(source, say).await.map_err(|error| StartError::Usage(error.to_string()))?;
         let prompt = join_prompt(&prompt, input.as_deref())?;
-        Ok(Prepared { cwd, model, prompt, configuration })
+        Ok(Prepared { cwd, model, prompt, configuration, session })
     }
 
-    fn models(&self, configuration: &Configuration, cwd: &Path) -> Result<Models, StartError> {
+    /// The session that this run writes; from here on its id is the run's.
+    fn choose(&mut self, cwd: &Path) -> Result<Session, StartError> {
+        let choice = session::Choice::new(&self.args, &self.env, cwd, &self.session_id)?;
+        self.session_id.clone_from(&choice.id);
+        let resumed = choice.resume(cwd)?;
+        for notice in resumed.iter().flat_map(|resumed| &resumed.notices) {
+            complain(&format!("anvil: {notice}\n"));
+        }
+        Ok(Session { choice, resumed: resumed.map(|resumed| resumed.origin) })
+    }
+
+    /// What the agent goes on with, or begins.
+    fn origin(&self, session: Session, model: &ModelRef, cwd: &Path) -> Origin {
+        session.resumed.unwrap_or_else(|| {
+            session.choice.begin(Meta {
+                id: self.session_id.clone(),
+                cwd: cwd.to_owned(),
+                model: model.label.clone(),
+                anvil: env!("CARGO_PKG_VERSION").to_owned(),
+                ..Meta::default()
+            })
+        })
+    }
+
+    fn models(
+        &self,
+        configuration: &Configuration,
+        session: Option<&Session>,
+        cwd: &Path,
+    ) -> Result<Models, StartError> {
         // From here on it is known whose keys there are, and nothing has been asked yet.
         let settings = &configuration.settings;
         redaction::learn(settings.key_variables(), cwd, &settings.instructions.mask);
@@ -294,7 +333,7 @@ impl Work {
         // Whoever names a model means that one; else a replay asks the one that was recorded.
         let recorded = match self.args.model {
             Some(_) => None,
-            None => tape::model(tape.as_ref()).map(str::to_owned),
+            None => tape::model(tape.as_ref()).or_else(|| session?.model()).map(str::to_owned),
         };
         let models = Models::new(configuration.settings.clone(), self.args.effort.clone());
         Ok(models.past(tape, recorded))
@@ -311,7 +350,7 @@ impl Work {
 
     fn agent(
         &self,
-        (provider, model): (Arc<dyn Provider>, ModelRef),
+        (provider, model, origin): (Arc<dyn Provider>, ModelRef, Origin),
         cwd: &Path,
         configuration: &Configuration,
         approver: Arc<dyn Approver>,
@@ -346,7 +385,7 @@ impl Work {
             approver,
             events,
             cwd: cwd.to_owned(),
-            origin: agent::session::Origin::default(),
+            origin,
             session_id: self.session_id.clone(),
             config: AgentConfig {
                 max_steps: configuration.max_steps(),
@@ -381,12 +420,27 @@ impl Work {
     }
 }
 
+/// The session of a run.
+struct Session {
+    choice: session::Choice,
+    /// What it goes on with.
+    resumed: Option<Origin>,
+}
+
+impl Session {
+    /// The model that answered last.
+    fn model(&self) -> Option<&str> {
+        self.resumed.as_ref()?.state.model()
+    }
+}
+
 /// What a headless run needs before its turn.
 struct Prepared {
     cwd: PathBuf,
     model: Resolved,
     prompt: String,
     configuration: Configuration,
+    session: Session,
 }
 
 /// Tells what a person has to know about the configuration before the work.

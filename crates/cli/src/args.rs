@@ -113,6 +113,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 
+    /// Go on with the last session of this directory
+    #[arg(short, long, conflicts_with = "resume")]
+    pub(crate) r#continue: bool,
+
+    /// Go on with the session whose id is, or begins with, ID
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on with a copy, under an id of its own, and leave the session as it is
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// Keep no file of the session
+    #[arg(long, alias = "ephemeral")]
+    pub(crate) no_session_persistence: bool,
+
     /// Do not read standard input
     #[arg(long)]
     pub(crate) no_stdin: bool,
@@ -272,6 +288,12 @@ impl Args {
         let mut command = Self::command();
         let mut matches = command.try_get_matches_from_mut(bind_prompt(words))?;
         let args = Self::from_arg_matches_mut(&mut matches)?;
+        if args.fork_session && !args.r#continue && args.resume.is_none() {
+            return Err(command.error(
+                ErrorKind::MissingRequiredArgument,
+                "--fork-session needs the session to copy: --continue or --resume ID",
+            ));
+        }
         match (&args.command, args.option_of_a_turn().or_else(|| args.option_of_permissions())) {
             (Some(_), Some(option)) => Err(command.error(
                 ErrorKind::ArgumentConflict,
@@ -291,6 +313,10 @@ impl Args {
             (self.max_wall_time.is_some(), "--max-wall-time"),
             (self.append_system_prompt.is_some(), "--append-system-prompt"),
             (self.system_file.is_some(), "--system-file"),
+            (self.r#continue, "--continue"),
+            (self.resume.is_some(), "--resume"),
+            (self.fork_session, "--fork-session"),
+            (self.no_session_persistence, "--no-session-persistence"),
             (self.no_stdin, "--no-stdin"),
             (self.verbose, "--verbose"),
         ];

@@ -76,6 +76,7 @@ pub(crate) fn never_began(error: &StartError, format: OutputFormat, session_id: 
         StartError::Usage(_) => ("usage", Exit::Usage),
         StartError::Config(_) => ("config", Exit::Config),
         StartError::Untrusted(_) => ("untrusted", Exit::Untrusted),
+        StartError::Session(_) => ("session", Exit::Failed),
     };
     let info = ErrorInfo {
         kind: kind.to_owned(),

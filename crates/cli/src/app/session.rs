@@ -1,0 +1,152 @@
+//! Which session a run goes on with, or the new one that it begins.
+
+use std::path::Path;
+
+use agent::session::Origin;
+use agent::session::journal::{self, Journal, JournalError};
+use agent::session::record::Meta;
+use agent::session::store::{Entry, Store};
+
+use super::{Environment, StartError, new_session_id};
+use crate::args::Args;
+use crate::redaction;
+
+/// What the command line says about the session.
+#[derive(Debug)]
+pub(super) struct Choice {
+    /// The id of the session that the run writes.
+    pub(super) id: String,
+    /// The one that it goes on with.
+    resumed: Option<Entry>,
+    is_fork: bool,
+    /// Where it is kept; nowhere where nothing is kept.
+    store: Option<Store>,
+}
+
+/// A session to go on with.
+pub(super) struct Resumed {
+    /// What it holds, and where it goes on.
+    pub(super) origin: Origin,
+    /// What a person has to know.
+    pub(super) notices: Vec<String>,
+}
+
+impl Choice {
+    /// The session that `args` ask for in `cwd`; `id` is that of a new one.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub(super) fn new(
+        args: &Args,
+        env: &Environment,
+        cwd: &Path,
+        id: &str,
+    ) -> Result<Self, StartError> {
+        let all = env.data_dir.as_deref().map(Store::new);
+        let resumed = match (&all, &args.resume, args.r#continue) {
+            (_, None, false) => None,
+            (None, ..) => {
+                return Err(StartError::Usage("HOME is not set: no session is kept".to_owned()));
+            }
+            (Some(store), Some(prefix), _) => Some(store.find(cwd, prefix).map_err(usage)?),
+            (Some(store), None, true) => match store.latest(cwd).map_err(usage)? {
+                Some(entry) => Some(entry),
+                None => {
+                    return Err(StartError::Usage(format!(
+                        "there is no session to continue in {}; `anvil sessions` lists those there are",
+                        cwd.display()
+                    )));
+                }
+            },
+        };
+        let is_fork = args.fork_session && resumed.is_some();
+        let id = match &resumed {
+            Some(entry) if !is_fork => entry.id.clone(),
+            Some(_) => new_session_id(),
+            None => id.to_owned(),
+        };
+        let store = all.filter(|_| !args.no_session_persistence);
+        Ok(Self { id, resumed, is_fork, store })
+    }
+
+    /// The session to go on with, if one is.
+    ///
+    /// # Errors
+    /// When it is damaged, in use, or cannot be read.
+    pub(super) fn resume(&self, cwd: &Path) -> Result<Option<Resumed>, StartError> {
+        let Some(entry) = &self.resumed else { return Ok(None) };
+        let redactor = redaction::current();
+        let mut notices = Vec::new();
+        let (journal, state) = match &self.store {
+            None => (None, journal::load(&entry.path).map_err(session)?.state),
+            Some(store) if self.is_fork => {
+                let (journal, state) =
+                    store.fork(&entry.path, &self.id, cwd, redactor).map_err(session)?;
+                (Some(journal), state)
+            }
+            Some(_) => {
+                let (journal, loaded) = Journal::open(&entry.path, redactor).map_err(session)?;
+                if let Some(torn) = loaded.torn {
+                    notices.push(format!(
+                        "line {} of the session was never finished: it is kept in {}, and the session goes \
+                         on without it",
+                        torn.line,
+                        torn.kept.display()
+                    ));
+                }
+                (Some(journal), loaded.state)
+            }
+        };
+        notices.extend(state.meta().and_then(|meta| elsewhere(&meta.cwd, cwd)));
+        Ok(Some(Resumed { origin: Origin { state, journal, trouble: None }, notices }))
+    }
+
+    /// A new session. Where it cannot be kept it goes on all the same, and the reason is told with its
+    /// first turn.
+    pub(super) fn begin(&self, meta: Meta) -> Origin {
+        let Some(store) = &self.store else { return Origin::unsaved(meta) };
+        match store.create(meta.clone(), redaction::current()) {
+            Ok((journal, state)) => Origin { state, journal: Some(journal), trouble: None },
+            Err(error) => {
+                tracing::warn!(%error, "the session is not kept");
+                let trouble = format!("{error}; the run goes on and is not kept");
+                Origin { trouble: Some(trouble), ..Origin::unsaved(meta) }
+            }
+        }
+    }
+}
+
+fn usage(error: impl std::fmt::Display) -> StartError {
+    StartError::Usage(error.to_string())
+}
+
+fn session(error: impl Into<JournalError>) -> StartError {
+    StartError::Session(error.into().to_string())
+}
+
+/// What is told where the folder of the session is not the present one.
+fn elsewhere(recorded: &Path, cwd: &Path) -> Option<String> {
+    if recorded == cwd || recorded.as_os_str().is_empty() {
+        return None;
+    }
+    let (is_there, recorded, here) = (recorded.is_dir(), recorded.display(), cwd.display());
+    Some(match is_there {
+        true => format!("the session began in the directory {recorded} and goes on in {here}"),
+        false => format!("the session's directory {recorded} is gone: it goes on in {here}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_directory_is_told_and_a_lost_one_too() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(elsewhere(dir.path(), dir.path()), None);
+        let told = elsewhere(dir.path(), Path::new("/w")).unwrap();
+        assert!(told.contains("goes on in /w"), "{told}");
+        let gone = elsewhere(&dir.path().join("x"), Path::new("/w")).unwrap();
+        assert!(gone.contains("directory") && gone.contains("is gone"), "{gone}");
+    }
+}

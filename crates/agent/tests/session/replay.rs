@@ -1,0 +1,238 @@
+//! Loading a file gives the session as it was when its last record was written.
+
+use std::fs;
+use std::sync::Arc;
+
+use agent::secrets::Redactor;
+use agent::session::journal::{Journal, load};
+use agent::session::record::{Change, ClearedResult, Record, ReplaceReason, StampReason};
+use agent::session::reduce::{CallState, State};
+use agent::session::{Origin, Session};
+use llm::{ContentBlock, Message, ProviderMeta, Role, Tail, Usage};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{calls, create, finished, meta, results, says, started, user};
+
+/// What is tried next; much of it does not fit, and then nothing changes.
+#[derive(Debug, Clone)]
+enum Try {
+    User(String),
+    Extend(String),
+    Say(String),
+    Call(u8),
+    Start(u8),
+    Finish(u8, String),
+    Answer { all: bool, extra: bool },
+    Clear(u8),
+    Compact { part: u8, stale: bool },
+    Forget,
+    Model(String),
+    Stamp(String),
+    Todos,
+    Usage(u64),
+    Delivered(u8),
+}
+
+fn attempt() -> impl Strategy<Value = Try> {
+    let text = "[a-zé\\n\"\\\\]{0,12}";
+    prop_oneof![
+        text.prop_map(Try::User),
+        text.prop_map(Try::Extend),
+        text.prop_map(Try::Say),
+        (1u8..4).prop_map(Try::Call),
+        (0u8..3).prop_map(Try::Start),
+        (0u8..3, text).prop_map(|(at, text)| Try::Finish(at, text)),
+        (any::<bool>(), any::<bool>()).prop_map(|(all, extra)| Try::Answer { all, extra }),
+        any::<u8>().prop_map(Try::Clear),
+        (any::<u8>(), any::<bool>()).prop_map(|(part, stale)| Try::Compact { part, stale }),
+        Just(Try::Forget),
+        text.prop_map(Try::Model),
+        text.prop_map(Try::Stamp),
+        Just(Try::Todos),
+        any::<u64>().prop_map(Try::Usage),
+        any::<u8>().prop_map(Try::Delivered),
+    ]
+}
+
+fn replace(revision: u64, change: Change) -> Record {
+    let (before_tokens, after_tokens) = (Some(9), None);
+    let reason = ReplaceReason::Compacted;
+    Record::ContextReplaced { revision, reason, change, before_tokens, after_tokens }
+}
+
+fn record(what: Try, state: &State, number: usize) -> Record {
+    let id = |at: u8| {
+        state
+            .calls()
+            .get(usize::from(at))
+            .map_or_else(|| format!("none{at}"), |call| call.id.clone())
+    };
+    match what {
+        Try::User(text) => user(&text),
+        Try::Extend(text) => {
+            Record::MessageExtended { content: vec![ContentBlock::text(text)], notices: vec![] }
+        }
+        Try::Say(text) => says(&text),
+        Try::Call(count) => {
+            calls(&(0..count).map(|at| format!("c{number}-{at}")).collect::<Vec<_>>())
+        }
+        Try::Start(at) => started(&id(at)),
+        Try::Finish(at, text) => finished(&id(at), &text),
+        Try::Answer { all, extra } => {
+            let ids: Vec<&str> = state.calls().iter().map(|call| call.id.as_str()).collect();
+            let ids = if all { &ids[..] } else { &ids[..ids.len() / 2] };
+            let Record::ResultsAppended { call_ids, .. } = results(ids) else { unreachable!() };
+            let (extra, notices) = match extra {
+                true => (vec![ContentBlock::text("by the way")], vec![format!("n{number}")]),
+                false => (vec![], vec![]),
+            };
+            Record::ResultsAppended { call_ids, extra, notices }
+        }
+        Try::Clear(at) => {
+            let found: Vec<String> = state
+                .messages()
+                .iter()
+                .flat_map(|message| message.content())
+                .filter_map(|block| match block {
+                    ContentBlock::ToolResult { call_id, .. } => Some(call_id.clone()),
+                    _ => None,
+                })
+                .collect();
+            let call_id = found.get(usize::from(at)).or(found.first());
+            let call_id = call_id.cloned().unwrap_or_else(|| "none".to_owned());
+            let cleared = vec![ClearedResult { call_id, content: "[cleared]".to_owned() }];
+            replace(state.revision(), Change::Results { cleared })
+        }
+        Try::Compact { part, stale } => {
+            let revision = state.revision() + u64::from(stale);
+            let upto = usize::from(part) % (state.messages().len() + 2);
+            let messages = vec![
+                Arc::new(Message::user_text("so far")),
+                Arc::new(Message::assistant_text("yes")),
+            ];
+            replace(revision, Change::Head { upto, messages })
+        }
+        Try::Forget => {
+            let upto = state.messages().len();
+            replace(state.revision(), Change::Head { upto, messages: vec![] })
+        }
+        Try::Model(model) => Record::ModelChanged { model },
+        Try::Stamp(text) => {
+            Record::SystemStamped { text, digest: "d".into(), reason: StampReason::Trust }
+        }
+        Try::Todos => Record::TodosChanged { todos: json!([{"text": "x"}]) },
+        Try::Usage(input) => {
+            let usage = Usage { input: Some(input), ..Usage::default() };
+            Record::Usage { step: 1, revision: state.revision(), usage, cost_usd: Some(0.25) }
+        }
+        Try::Delivered(id) => Record::MessageExtended {
+            content: vec![ContentBlock::text("psst")],
+            notices: vec![format!("d{id}")],
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn replaying_the_file_equals_the_live_state_after_each_record(
+        tries in prop::collection::vec(attempt(), 1..40)
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, mut state) = create(dir.path());
+        for (number, what) in tries.into_iter().enumerate() {
+            let record = record(what, &state, number);
+            let before = state.clone();
+            if let Err(error) = state.apply(&record) {
+                prop_assert!(state == before, "{error}: {record:?}");
+                continue;
+            }
+            journal.append(&record).unwrap();
+            let loaded = load(journal.path()).unwrap();
+            prop_assert!(loaded.state == state, "{record:?}");
+            llm::validate_transcript(state.messages(), Tail::MayBePending)
+                .or_else(|error| if state.messages().is_empty() { Ok(()) } else { Err(error) })
+                .map_err(|error| TestCaseError::fail(format!("{error}: {record:?}")))?;
+        }
+    }
+}
+
+#[test]
+fn merged_user_text_survives_a_restart_exactly_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, state) = create(dir.path());
+    let path = journal.path().to_owned();
+    let origin = Origin { state, journal: Some(journal), trouble: None };
+    let mut session = Session::new(origin, Vec::new());
+    session.add_user(vec![ContentBlock::text("first ")]).unwrap();
+    session.add_user(vec![ContentBlock::text("second")]).unwrap();
+    drop(session);
+    let (journal, loaded) = Journal::open(&path, Arc::default()).unwrap();
+    let origin = Origin { state: loaded.state, journal: Some(journal), trouble: None };
+    let session = Session::new(origin, Vec::new());
+    assert_eq!(session.messages().len(), 1);
+    assert_eq!(session.messages()[0].text(), "first second");
+    assert_eq!(session.request().unwrap().messages, session.messages());
+}
+
+#[test]
+fn what_only_a_provider_can_read_comes_back_byte_for_byte_whatever_it_looks_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = "sk-test-0123456789abcdef0123";
+    let path = dir.path().join("s.jsonl");
+    let redactor = Arc::new(Redactor::new([("KEY", secret)]));
+    let (mut journal, mut state) = Journal::create(&path, meta(), redactor).unwrap();
+    let data =
+        json!({"thoughtSignature": "sk-test-0123456789abcdef0123==", "n": 1.0, "b": [null, "é"]});
+    let meta = Some(ProviderMeta { provider: "gemini".into(), data });
+    let call =
+        ContentBlock::ToolCall { id: "c".into(), name: "t".into(), arguments: json!({}), meta };
+    let message = Arc::new(Message::new(Role::Assistant, vec![call]));
+    for record in [user("q"), Record::MessageAppended { message, notices: Vec::new() }] {
+        state.apply(&record).unwrap();
+        journal.append(&record).unwrap();
+    }
+    let text = fs::read_to_string(journal.path()).unwrap();
+    let line = text.lines().last().unwrap();
+    let (before, after) = line.split_once("\"ts\":").unwrap();
+    let stable = format!("{before}\"ts\":0{}", &after[after.find(',').unwrap()..]);
+    insta::assert_snapshot!(stable);
+    let loaded = load(journal.path()).unwrap().state;
+    assert_eq!(loaded.messages()[1].content(), state.messages()[1].content());
+}
+
+#[test]
+fn a_known_secret_is_in_no_line() {
+    let secret = "sk-test-0123456789abcdef0123";
+    let redactor = Arc::new(Redactor::new([("KEY", secret)]));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let (mut journal, _) = Journal::create(&path, meta(), redactor).unwrap();
+    for record in [
+        user(&format!("use {secret}")),
+        calls(&["c1".to_owned()]),
+        started("c1"),
+        finished("c1", &format!("KEY={secret}\n")),
+    ] {
+        journal.append(&record).unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(secret), "{text}");
+    let loaded = load(&path).unwrap();
+    assert!(matches!(loaded.state.calls()[0].state, CallState::Finished { .. }));
+}
+
+#[test]
+fn a_file_of_the_first_version_loads_for_ever() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/session/version-1.jsonl");
+    let loaded = load(path.as_ref()).unwrap();
+    let told: Vec<String> = loaded.state.messages().iter().map(|message| message.text()).collect();
+    assert_eq!(told, ["The summary.", "Yes.", "and now?"]);
+    assert_eq!((loaded.records, loaded.left_out), (19, 1));
+    assert_eq!(loaded.state.model(), Some("other:n"));
+    assert_eq!(loaded.state.system().unwrap().as_ref(), "Be brief.");
+    assert_eq!(loaded.state.cost_usd(), Some(0.5));
+    assert!(loaded.state.was_delivered("n1") && loaded.state.turns() == 1);
+}

@@ -192,6 +192,16 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the sessions of this directory, show, check, export or delete them
+    Sessions {
+        #[command(subcommand)]
+        action: Option<SessionsAction>,
+    },
+    /// Print a session as a transcript
+    Replay {
+        /// Its id, or the beginning of it
+        id: String,
+    },
     /// Show what this repository asks authority for, grant it or take it back
     Trust {
         #[command(subcommand)]
@@ -234,6 +244,41 @@ pub(crate) enum PermissionsAction {
     Test {
         /// The command line, as one argument
         command: String,
+    },
+}
+
+/// What can be done about sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub(crate) enum SessionsAction {
+    /// Say what is known about one, and what was said
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Look files through: mend a torn end, name the line of any other damage
+    Fsck {
+        /// One of them; all of this directory where none is named
+        id: Option<String>,
+        /// Those of all directories
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
+    /// Print one as a single JSON document
+    Export {
+        /// Its id, or the beginning of it
+        id: String,
+        /// As Markdown instead
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// List the sessions that nobody wrote for a while, of all directories, and delete them with --yes
+    Prune {
+        /// How long ago the last record is, such as 30d or 12h
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        older_than: Duration,
+        /// Delete them
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -418,6 +463,7 @@ fn duration(text: &str) -> Result<Duration, String> {
             "s" | "" => 1,
             "m" => 60,
             "h" => 3600,
+            "d" => 86_400,
             _ => return Err(wrong()),
         };
         let part = Duration::from_secs(number.checked_mul(seconds).ok_or_else(wrong)?);

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod grants;
 mod headless;
+mod history;
 mod inspect;
 mod logs;
 mod permits;

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::session::store::Store;
 use llm::Registry;
 
 use super::config::{self, Configuration, Places};
 use super::trust::TrustStore;
 use super::{Environment, StartError, commands, policy, tell, var, workspace};
 use crate::args::{Args, Command, ConfigAction, PermissionsAction, TrustAction};
-use crate::{catalogue, grants, inspect, permits, terminal};
+use crate::{catalogue, grants, history, inspect, permits, terminal};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
 pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
@@ -19,6 +20,10 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
         Some(Command::Trust { action }) => {
             trust_command(action.unwrap_or_default(), env, &cwd()?, load)?
         }
+        Some(Command::Sessions { action }) => {
+            history::sessions(action.as_ref(), &store(env)?, &cwd()?, args.output_format)?
+        }
+        Some(Command::Replay { id }) => history::replay(&id, &store(env)?, &cwd()?)?,
         Some(Command::Config { action }) => match action.unwrap_or_default() {
             ConfigAction::Schema => inspect::schema(),
             ConfigAction::Path => inspect::paths(&Places::of(env, &cwd()?)),
@@ -46,6 +51,12 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
             return Ok(None);
         }
     }))
+}
+
+fn store(env: &Environment) -> Result<Store, StartError> {
+    let dir = env.data_dir.as_deref();
+    dir.map(Store::new)
+        .ok_or_else(|| StartError::Usage("HOME is not set: no session is kept".to_owned()))
 }
 
 fn permissions_command(

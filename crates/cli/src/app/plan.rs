@@ -41,6 +41,8 @@ pub(super) fn plan(args: &Args) -> Result<Plan, StartError> {
             Command::Config { .. }
             | Command::Permissions { .. }
             | Command::Trust { .. }
+            | Command::Sessions { .. }
+            | Command::Replay { .. }
             | Command::Models { action: None },
         )
         | None => {}

@@ -17,7 +17,7 @@ use crate::support::model::{Answer, Model};
 use crate::support::{Home, Ran, Running, has};
 
 /// Cases that wait, each with what it waits for.
-const PENDING: [(&str, &str); 1] = [("repl-head", "sessions are not stored yet")];
+const PENDING: [(&str, &str); 0] = [];
 
 /// Memory that a run may use before its input counts.
 const BASE_MB: i64 = 24;
@@ -171,6 +171,10 @@ fn answers(row: &Row) -> Vec<Answer> {
 }
 
 fn start(row: &Row, home: &Home, model: &Model) -> Ran {
+    if row.argv.iter().any(|word| word.contains("{SESSION}")) {
+        let mut command = home.anvil_with(model);
+        Running::start(command.args(["-p", "something to replay", "--no-stdin"])).finish();
+    }
     let mut command = command(row, home, model);
     for (name, value) in &row.env {
         match value {
@@ -229,13 +233,16 @@ fn command(row: &Row, home: &Home, model: &Model) -> Command {
     }
 }
 
-/// Fills in `{REPEAT:n:s}` (s, n times), `{ABS}`, `{HOME}` and `{DATA}`. Any other placeholder is one
+/// Fills in `{REPEAT:n:s}` (s, n times), `{ABS}`, `{HOME}`, `{DATA}` and `{SESSION}`. Any other placeholder is one
 /// that this adapter would have to learn.
 fn expand(text: &str, home: &Home) -> String {
     let mut text = text
         .replace("{ABS}", home.work().to_str().unwrap())
         .replace("{HOME}", home.home().to_str().unwrap())
         .replace("{DATA}", home.data().to_str().unwrap());
+    if text.contains("{SESSION}") {
+        text = text.replace("{SESSION}", &only_session(home));
+    }
     while let Some(start) = text.find("{REPEAT:") {
         let end = start + text[start..].find('}').unwrap();
         let (times, part) = text[start + "{REPEAT:".len()..end].split_once(':').unwrap();
@@ -249,6 +256,12 @@ fn expand(text: &str, home: &Home) -> String {
     });
     assert!(unknown.is_none(), "the placeholder {unknown:?} is not known");
     text
+}
+
+/// The id of the one session that the home has.
+fn only_session(home: &Home) -> String {
+    let ran = Running::start(home.anvil().args(["sessions", "--output-format", "json"])).finish();
+    ran.json()["sessions"][0]["id"].as_str().unwrap().to_owned()
 }
 
 fn base64(text: &str) -> Vec<u8> {

@@ -1,0 +1,283 @@
+//! `anvil sessions` and `anvil replay`: what was said, what it cost, and whether a file is whole.
+
+mod transcript;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use agent::sanitize;
+use agent::session::journal::{Journal, load};
+use agent::session::reduce::State;
+use agent::session::store::{Entry, Store};
+use serde_json::{Value, json};
+
+use crate::app::StartError;
+use crate::args::{OutputFormat, SessionsAction};
+use crate::redaction;
+
+/// The largest file that is read for its cost in a list, in bytes.
+const READ_FOR_COST: u64 = 8 << 20;
+
+/// The most sessions in a list that is read by a person.
+const LISTED: usize = 20;
+
+/// The most characters of a first prompt in a list.
+const EXCERPT: usize = 60;
+
+/// What `anvil sessions` has to say about the sessions of `cwd`.
+///
+/// # Errors
+/// When a session is not there, damaged, or cannot be read or written.
+pub(crate) fn sessions(
+    action: Option<&SessionsAction>,
+    store: &Store,
+    cwd: &Path,
+    format: OutputFormat,
+) -> Result<String, StartError> {
+    match action {
+        None => {
+            let entries = store.list(cwd).map_err(wrong)?;
+            Ok(list(&entries, cwd, format))
+        }
+        Some(SessionsAction::Show { id }) => {
+            let entry = store.find(cwd, id).map_err(usage)?;
+            let state = load(&entry.path).map_err(wrong)?.state;
+            Ok(facts(&entry, &state) + "\n" + &clean(&transcript::text(&state)))
+        }
+        Some(SessionsAction::Export { id, markdown }) => {
+            let entry = store.find(cwd, id).map_err(usage)?;
+            let state = load(&entry.path).map_err(wrong)?.state;
+            match markdown {
+                true => Ok(redaction::clean(&transcript::markdown(&state)).into_owned()),
+                false => Ok(export(&state)),
+            }
+        }
+        Some(SessionsAction::Fsck { id, all }) => {
+            let entries = match (id, all) {
+                (Some(id), _) => vec![store.find(cwd, id).map_err(usage)?],
+                (None, true) => store.list_all().map_err(wrong)?,
+                (None, false) => store.list(cwd).map_err(wrong)?,
+            };
+            fsck(&entries)
+        }
+        Some(SessionsAction::Prune { older_than, yes }) => {
+            let entries = store.list_all().map_err(wrong)?;
+            prune(&entries, *older_than, *yes)
+        }
+    }
+}
+
+/// What `anvil replay` prints.
+///
+/// # Errors
+/// When there is no such session, or it cannot be read.
+pub(crate) fn replay(id: &str, store: &Store, cwd: &Path) -> Result<String, StartError> {
+    let entry = store.find(cwd, id).map_err(usage)?;
+    let state = load(&entry.path).map_err(wrong)?.state;
+    Ok(clean(&transcript::text(&state)))
+}
+
+fn usage(error: impl std::fmt::Display) -> StartError {
+    StartError::Usage(error.to_string())
+}
+
+fn wrong(error: impl std::fmt::Display) -> StartError {
+    StartError::Session(error.to_string())
+}
+
+/// Without secrets, and without what would do something to a terminal.
+fn clean(text: &str) -> String {
+    sanitize::visible(&redaction::clean(text)).into_string()
+}
+
+fn one_line(text: &str) -> String {
+    sanitize::one_line(&sanitize::visible(&redaction::clean(text))).into_string()
+}
+
+fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
+    if format != OutputFormat::Text {
+        let all: Vec<Value> = entries.iter().map(object).collect();
+        return format!("{}\n", json!({ "cwd": cwd, "sessions": all }));
+    }
+    if entries.is_empty() {
+        return format!("No session was kept in {} yet.\n", one_line(&cwd.to_string_lossy()));
+    }
+    let mut text = String::new();
+    for entry in entries.iter().take(LISTED) {
+        let short: String = entry.id.chars().take(8).collect();
+        let cost = cost(entry).map_or_else(|| "n/a".to_owned(), |cost| format!("${cost:.4}"));
+        let model = one_line(entry.model.as_deref().unwrap_or("n/a"));
+        let prompt = match &entry.first_prompt {
+            Some(prompt) => one_line(&prompt.chars().take(EXCERPT).collect::<String>()),
+            None => "(nothing was asked, or it cannot be read)".to_owned(),
+        };
+        line(
+            &mut text,
+            &format!("{short}  {:>8}  {cost:>9}  {model}  {prompt}", age(entry.modified)),
+        );
+    }
+    if entries.len() > LISTED {
+        line(
+            &mut text,
+            &format!("and {} more: --output-format json lists all", entries.len() - LISTED),
+        );
+    }
+    line(
+        &mut text,
+        "\nGo on with one: anvil --resume ID (its beginning is enough), or the last: anvil --continue",
+    );
+    text
+}
+
+fn object(entry: &Entry) -> Value {
+    let seconds = |time: SystemTime| {
+        time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    };
+    json!({
+        "id": entry.id,
+        "first_prompt": entry.first_prompt.as_deref().map(|prompt| redaction::clean(prompt).into_owned()),
+        "model": entry.model,
+        "modified": seconds(entry.modified),
+        "size": entry.size,
+        "cost_usd": cost(entry),
+        "path": entry.path,
+    })
+}
+
+fn cost(entry: &Entry) -> Option<f64> {
+    if entry.size > READ_FOR_COST {
+        return None;
+    }
+    load(&entry.path).ok()?.state.cost_usd()
+}
+
+/// How long ago, in one unit. A time that has not come yet is now.
+fn age(modified: SystemTime) -> String {
+    let seconds = SystemTime::now().duration_since(modified).unwrap_or_default().as_secs();
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn facts(entry: &Entry, state: &State) -> String {
+    let mut text = String::new();
+    let meta = state.meta().cloned().unwrap_or_default();
+    line(&mut text, &format!("session  {}", entry.id));
+    line(
+        &mut text,
+        &format!("file     {} ({} bytes)", one_line(&entry.path.to_string_lossy()), entry.size),
+    );
+    line(&mut text, &format!("folder   {}", one_line(&meta.cwd.to_string_lossy())));
+    line(&mut text, &format!("model    {}", one_line(state.model().unwrap_or("n/a"))));
+    let cost = state.cost_usd().map_or_else(|| "n/a".to_owned(), |cost| format!("${cost:.4}"));
+    line(
+        &mut text,
+        &format!("so far   {} turns, {} messages, {cost}", state.turns(), state.messages().len()),
+    );
+    if let Some(fork) = meta.forked_from {
+        line(&mut text, &format!("copy of  {} up to record {}", one_line(&fork.id), fork.seq));
+    }
+    text
+}
+
+/// The whole session as one document.
+fn export(state: &State) -> String {
+    let document = json!({
+        "schema_version": 1,
+        "session": state.meta(),
+        "model": state.model(),
+        "system": state.system(),
+        "messages": state.messages(),
+        "todos": state.todos(),
+        "turns": state.turns(),
+        "cost_usd": state.cost_usd(),
+    });
+    format!("{document:#}\n")
+}
+
+/// Looks every file through, mends a torn end, and says what else is wrong.
+fn fsck(entries: &[Entry]) -> Result<String, StartError> {
+    let (mut text, mut damaged) = (String::new(), 0);
+    for entry in entries {
+        let told = match Journal::open(&entry.path, redaction::current()) {
+            Ok((_, loaded)) => match loaded.torn {
+                None => format!("whole, {} records", loaded.records),
+                Some(torn) => format!(
+                    "mended: line {} was never finished; it is kept in {}",
+                    torn.line,
+                    torn.kept.display()
+                ),
+            },
+            Err(error) => {
+                damaged += 1;
+                format!(
+                    "NOT WHOLE, left as it is: {error}. The lines before can be kept by hand: copy the file \
+                     and cut it there"
+                )
+            }
+        };
+        line(&mut text, &format!("{}  {}", entry.id, one_line(&told)));
+    }
+    match damaged {
+        0 if entries.is_empty() => Ok("There is no session to look at.\n".to_owned()),
+        0 => Ok(text),
+        _ => Err(StartError::Session(format!(
+            "{damaged} of {} sessions are not whole\n{}",
+            entries.len(),
+            text.trim_end()
+        ))),
+    }
+}
+
+fn prune(entries: &[Entry], older_than: Duration, yes: bool) -> Result<String, StartError> {
+    let now = SystemTime::now();
+    let is_old =
+        |entry: &&Entry| now.duration_since(entry.modified).is_ok_and(|age| age > older_than);
+    let old: Vec<&Entry> = entries.iter().filter(is_old).collect();
+    let bytes: u64 = old.iter().map(|entry| entry.size).sum();
+    let mut text = String::new();
+    for entry in &old {
+        let path = one_line(&entry.path.to_string_lossy());
+        if yes {
+            // Whoever writes it keeps it.
+            match Journal::open(&entry.path, redaction::current()) {
+                Err(agent::session::journal::JournalError::InUse { .. }) => {
+                    line(&mut text, &format!("kept, in use: {path}"));
+                    continue;
+                }
+                _ => fs::remove_file(&entry.path).map_err(wrong)?,
+            }
+        }
+        line(&mut text, &format!("{} {path}", if yes { "deleted" } else { "would delete" }));
+    }
+    let (count, way) = (old.len(), if yes { "" } else { "; --yes deletes them" });
+    line(
+        &mut text,
+        &format!("{count} sessions, {bytes} bytes{}", if count == 0 { "" } else { way }),
+    );
+    Ok(text)
+}
+
+fn line(text: &mut String, says: &str) {
+    writeln!(text, "{}", says.trim_end()).expect("a text takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_never_negative() {
+        let ago = |seconds| age(SystemTime::now() - Duration::from_secs(seconds));
+        assert_eq!(
+            [ago(0), ago(120), ago(7_300), ago(200_000)],
+            ["just now", "2 min", "2 h", "2 days"]
+        );
+        assert_eq!(age(SystemTime::now() + Duration::from_secs(9_999)), "just now");
+    }
+}

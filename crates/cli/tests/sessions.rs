@@ -1,0 +1,247 @@
+//! Sessions of the real program: kept, gone on with, copied, listed, checked.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use support::model::{Answer, Model};
+use support::{Home, Ran, run};
+
+fn ask(home: &Home, model: &Model, args: &[&str]) -> Ran {
+    let mut command = home.anvil_with(model);
+    run(command.args(args).args(["--no-stdin", "--output-format", "json"]))
+}
+
+fn anvil(home: &Home, args: &[&str]) -> Ran {
+    let ran = run(home.anvil().args(args));
+    ran.assert_no_panic();
+    ran
+}
+
+/// A home in which one thing was asked, and the id of its session.
+fn one() -> (Home, String) {
+    let home = Home::new();
+    let ran = ask(&home, &Model::new([Answer::text("An answer.")]), &["-p", "A question"]);
+    let id = ran.assert_code(0).json()["session_id"].as_str().unwrap().to_owned();
+    (home, id)
+}
+
+fn file(home: &Home, id: &str) -> PathBuf {
+    let folders = fs::read_dir(home.data().join("sessions")).unwrap();
+    let files = folders.map(|folder| folder.unwrap().path().join(format!("{id}.jsonl")));
+    files.into_iter().find(|file| file.exists()).unwrap()
+}
+
+fn texts(request: &Value) -> String {
+    request["messages"].to_string()
+}
+
+#[test]
+fn a_session_goes_on_where_it_ended() {
+    let (home, id) = one();
+    for args in [vec!["-p", "more", "-c"], vec!["-p", "more", "-r", &id[..6]]] {
+        let model = Model::new([Answer::text("More.")]);
+        let ran = ask(&home, &model, &args);
+        assert_eq!(ran.assert_code(0).json()["session_id"], id.as_str());
+        let sent = texts(&model.requests()[0]);
+        assert!(sent.contains("A question") && sent.contains("An answer."), "{sent}");
+    }
+}
+
+#[test]
+fn the_system_text_of_a_session_stays_the_same_when_its_sources_change() {
+    let home = Home::new();
+    home.write("AGENTS.md", "Be kind.\n");
+    let system = |model: &Model| model.requests()[0]["system"].to_string();
+    let first = Model::new([Answer::text("Yes.")]);
+    ask(&home, &first, &["-p", "one"]).assert_code(0);
+    home.write("AGENTS.md", "Be short.\n");
+    let second = Model::new([Answer::text("Yes.")]);
+    ask(&home, &second, &["-p", "two", "-c"]).assert_code(0);
+    assert!(system(&first).contains("Be kind."));
+    assert_eq!(system(&first), system(&second));
+}
+
+#[test]
+fn a_copy_goes_on_under_an_id_of_its_own_and_leaves_the_session_alone() {
+    let (home, id) = one();
+    let before = fs::read(file(&home, &id)).unwrap();
+    let model = Model::new([Answer::text("More.")]);
+    let ran = ask(&home, &model, &["-p", "more", "-c", "--fork-session"]);
+    let copy = ran.assert_code(0).json()["session_id"].as_str().unwrap().to_owned();
+    assert_ne!(copy, id);
+    assert!(texts(&model.requests()[0]).contains("A question"));
+    assert_eq!(fs::read(file(&home, &id)).unwrap(), before);
+    assert!(fs::read_to_string(file(&home, &copy)).unwrap().contains(&id));
+}
+
+#[test]
+fn a_run_without_persistence_leaves_no_file() {
+    let home = Home::new();
+    let model = Model::new([Answer::text("Yes.")]);
+    ask(&home, &model, &["-p", "x", "--ephemeral"]).assert_code(0);
+    assert!(!home.data().join("sessions").exists());
+}
+
+#[test]
+fn the_list_tells_prompt_model_and_cost_and_survives_a_damaged_file() {
+    let (home, id) = one();
+    let broken = file(&home, &id).with_file_name("broken.jsonl");
+    fs::write(&broken, "{\"v\":1,\"se").unwrap();
+    let ran = anvil(&home, &["sessions"]);
+    ran.assert_code(0);
+    for part in [&id[..8], "A question", "anthropic:", "just now"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let listed = anvil(&home, &["sessions", "--output-format", "json"]).json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 2);
+    // What makes no sense is nothing to continue.
+    let model = Model::new([Answer::text("More.")]);
+    ask(&home, &model, &["-p", "more", "-c"]).assert_code(0);
+}
+
+#[test]
+fn a_session_is_shown_replayed_and_exported() {
+    let (home, id) = one();
+    let shown = anvil(&home, &["sessions", "show", &id[..8]]);
+    assert!(shown.out.contains("turns") && shown.out.contains("> A question"), "{}", shown.out);
+    let replayed = anvil(&home, &["replay", &id]);
+    assert_eq!(replayed.out, "> A question\n\nAn answer.\n\n");
+    let document = anvil(&home, &["sessions", "export", &id]).json();
+    assert_eq!(document["messages"][1]["content"][0]["text"], "An answer.");
+    let markdown = anvil(&home, &["sessions", "export", &id, "--markdown"]);
+    assert!(markdown.out.contains("## User\n\nA question\n"), "{}", markdown.out);
+}
+
+#[test]
+fn a_check_mends_a_torn_end_and_names_the_line_of_other_damage() {
+    let (home, id) = one();
+    let file = file(&home, &id);
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    let ran = anvil(&home, &["sessions", "fsck"]);
+    assert!(ran.out.contains("mended") && ran.out.contains(".torn"), "{}", ran.out);
+    assert!(anvil(&home, &["sessions", "fsck", &id]).out.contains("whole,"));
+    let lines: Vec<&str> = whole.lines().collect();
+    let damaged = [&lines[..2], &["{nonsense"], &lines[3..]].concat().join("\n") + "\n";
+    fs::write(&file, &damaged).unwrap();
+    let ran = anvil(&home, &["sessions", "fsck"]);
+    ran.assert_code(1);
+    assert!(ran.err.contains("line 3"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&file).unwrap(), damaged);
+    let ran = ask(&home, &Model::new([Answer::text("x")]), &["-p", "x", "-r", &id]);
+    assert_eq!(ran.assert_code(1).json()["error"]["kind"], "session");
+}
+
+#[test]
+fn an_id_that_means_none_or_several_is_a_usage_error() {
+    let (home, id) = one();
+    let other = file(&home, &id).with_file_name(format!("{}-2.jsonl", &id[..8]));
+    fs::copy(file(&home, &id), other).unwrap();
+    let ran = anvil(&home, &["replay", &id[..8]]);
+    ran.assert_code(64);
+    assert!(ran.err.contains("several") && ran.err.contains(&id), "{}", ran.err);
+    assert!(anvil(&home, &["replay", "zz"]).assert_code(64).err.contains("anvil sessions"));
+    anvil(&home, &["-p", "x", "--fork-session"]).assert_code(64);
+    let empty = Home::new();
+    let ran = ask(&empty, &Model::new([Answer::text("x")]), &["-p", "x", "-c"]);
+    assert_eq!(ran.assert_code(64).json()["error"]["kind"], "usage");
+}
+
+#[test]
+fn a_session_in_use_is_refused_and_can_be_copied() {
+    let (home, id) = one();
+    let journal =
+        agent::session::journal::Journal::open(&file(&home, &id), std::sync::Arc::default());
+    let (_open, _) = journal.unwrap();
+    let ran = ask(&home, &Model::new([Answer::text("x")]), &["-p", "x", "-c"]);
+    let report = ran.assert_code(1).json();
+    assert!(report["error"]["message"].as_str().unwrap().contains("--fork-session"), "{report}");
+    ask(&home, &Model::new([Answer::text("x")]), &["-p", "x", "-c", "--fork-session"])
+        .assert_code(0);
+}
+
+#[test]
+fn a_session_whose_folder_cannot_be_written_goes_on_unsaved_and_says_so() {
+    let home = Home::new();
+    fs::create_dir_all(home.data()).unwrap();
+    fs::write(home.data().join("sessions"), "a file where the folder belongs").unwrap();
+    let model = Model::new([Answer::bash("echo hi"), Answer::text("Yes.")]);
+    let mut command = home.anvil_with(&model);
+    let ran =
+        run(command.args(["-p", "x", "--yolo", "--no-stdin", "--output-format", "stream-json"]));
+    let lines = ran.assert_code(0).lines();
+    let told = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
+    assert_eq!((told("session_trouble"), told("turn_finished")), (1, 1));
+    assert_eq!(model.last_results().len(), 1);
+}
+
+#[test]
+fn a_file_that_takes_no_more_runs_no_command_and_the_answer_says_why() {
+    let home = Home::new();
+    let model = Model::new([Answer::bash("touch ran"), Answer::text("Yes.")]);
+    let script =
+        "trap '' XFSZ; ulimit -f 1; exec anvil -p x --yolo --no-stdin --output-format json";
+    let mut command = home.shell(script, &model);
+    // The first records alone are longer than the limit of one block.
+    home.write("AGENTS.md", &"Be kind to everyone who reads this.\n".repeat(100));
+    let ran = run(&mut command);
+    let report = ran.assert_code(1).json();
+    assert_eq!(report["error"]["kind"], "session", "{report}");
+    assert!(!home.work().join("ran").exists());
+}
+
+#[test]
+fn a_model_that_is_gone_is_named_with_the_way_on() {
+    let (home, id) = one();
+    let file = file(&home, &id);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"model\":\"anthropic:", "\"model\":\"old:")).unwrap();
+    let ran = ask(&home, &Model::new([Answer::text("x")]), &["-p", "x", "-c"]);
+    let report = ran.assert_code(78).json();
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("old:") && message.contains("-m"), "{message}");
+}
+
+#[test]
+fn a_lost_folder_is_told_and_the_session_goes_on_here() {
+    let (home, id) = one();
+    let file = file(&home, &id);
+    let text = fs::read_to_string(&file).unwrap();
+    let work = format!("\"cwd\":\"{}\"", home.work().display());
+    fs::write(&file, text.replace(&work, "\"cwd\":\"/nowhere/at/all\"")).unwrap();
+    let model = Model::new([Answer::text("Here.")]);
+    let mut command = home.anvil_with(&model);
+    let ran = run(command.args(["-p", "x", "-r", &id, "--no-stdin"]));
+    ran.assert_code(0);
+    assert!(ran.err.contains("directory /nowhere/at/all is gone"), "{}", ran.err);
+}
+
+#[test]
+fn old_sessions_are_deleted_by_a_persons_word_only() {
+    let (home, id) = one();
+    let file = file(&home, &id);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    fs::File::options().append(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+    let ran = anvil(&home, &["sessions", "prune", "--older-than", "30d"]);
+    assert!(ran.out.contains("would delete") && file.exists(), "{}", ran.out);
+    anvil(&home, &["sessions", "prune", "--older-than", "30d", "--yes"]).assert_code(0);
+    assert!(!file.exists());
+}
+
+#[test]
+fn sessions_are_their_users_alone() {
+    let (home, id) = one();
+    let file = file(&home, &id);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(mode(file.parent().unwrap()), 0o700);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("sk-test-0123456789abcdef0123"));
+}

@@ -1,3 +1,6 @@
 //! What a model is told before the first word of a person.
 
+pub mod environment;
 pub mod instructions;
+pub mod prompt;
+pub mod template;

@@ -10,6 +10,7 @@ pub(crate) mod policy;
 mod room;
 mod sandbox;
 mod session;
+mod surroundings;
 mod system;
 mod tape;
 pub(crate) mod trust;
@@ -22,8 +23,9 @@ use std::sync::Arc;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
+use agent::permissions::Policy;
 use agent::registry::ToolRegistry;
-use agent::sandbox::{Layout, Sandbox};
+use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::session::Origin;
 use agent::session::record::Meta;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
@@ -356,32 +358,18 @@ impl Work {
         approver: Arc<dyn Approver>,
         events: EventSender,
     ) -> Result<Agent, StartError> {
-        let masks = &configuration.settings.instructions.mask;
-        let instructions = instructions::gather(&configuration.inputs.places, cwd, masks)?;
-        for notice in &instructions.notices {
+        let Equipment { tools, policy, sandbox } =
+            equipment(configuration, cwd, &self.env, &self.session_id)?;
+        let (prompt, notices) = system::prompt(&self.args, configuration, cwd, &tools, sandbox)?;
+        for notice in notices {
             complain(&format!("anvil: {notice}\n"));
         }
-        let system = system::text(
-            self.args.system_file.as_deref(),
-            &instructions::told(&instructions),
-            self.args.append_system_prompt.as_deref(),
-            cwd,
-        )?;
-        let roots = &configuration.roots;
-        let commands = commands(configuration, cwd, &self.env, &self.session_id);
-        let sandbox = Arc::clone(&commands.sandbox);
-        let policy = policy::policy(configuration, cwd, &self.env, sandbox)?;
-        let mut files = AccessRules::workspace(cwd).masking(masks);
-        files.protected.extend_from_slice(&self.env.own_dirs);
-        files.writable.extend_from_slice(roots);
-        // What may not be read is not found by a search either.
-        files.masked.extend(policy.parts().rules.masks());
         Ok(Agent::new(AgentParts {
             provider,
             model,
-            tools: builtin_tools(files, commands)?,
+            tools,
             policy,
-            programs: policy::programs(cwd, roots),
+            programs: policy::programs(cwd, &configuration.roots),
             approver,
             events,
             cwd: cwd.to_owned(),
@@ -390,7 +378,7 @@ impl Work {
             config: AgentConfig {
                 max_steps: configuration.max_steps(),
                 max_wall_time: self.args.max_wall_time,
-                system: Some(system),
+                system: Some(prompt.text),
             },
         }))
     }
@@ -455,6 +443,32 @@ fn tell_choice(model: &Resolved) {
     if let Some(notice) = &model.notice {
         complain(&format!("anvil: {notice}\n"));
     }
+}
+
+/// What calls go through.
+struct Equipment {
+    tools: ToolRegistry,
+    policy: Policy,
+    sandbox: SandboxPolicy,
+}
+
+fn equipment(
+    configuration: &Configuration,
+    cwd: &Path,
+    env: &Environment,
+    session_id: &str,
+) -> Result<Equipment, StartError> {
+    let commands = commands(configuration, cwd, env, session_id);
+    let sandbox = Arc::clone(&commands.sandbox);
+    let confined = sandbox.policy();
+    let policy = policy::policy(configuration, cwd, env, sandbox)?;
+    let masks = &configuration.settings.instructions.mask;
+    let mut files = AccessRules::workspace(cwd).masking(masks);
+    files.protected.extend_from_slice(&env.own_dirs);
+    files.writable.extend_from_slice(&configuration.roots);
+    // What may not be read is not found by a search either.
+    files.masked.extend(policy.parts().rules.masks());
+    Ok(Equipment { tools: builtin_tools(files, commands)?, policy, sandbox: confined })
 }
 
 /// The tools on offer, with the files that `rules` open to them.

@@ -96,11 +96,11 @@ pub(crate) struct Args {
     pub(crate) network: bool,
 
     /// Text to add at the end of the system prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", global = true)]
     pub(crate) append_system_prompt: Option<String>,
 
     /// A file to use as the base of the system prompt
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub(crate) system_file: Option<PathBuf>,
 
     /// Keep the requests and the answers of the run in FILE, which must not exist yet. Keys are left
@@ -235,6 +235,12 @@ pub(crate) enum ConfigAction {
     Path,
     /// The JSON Schema of a configuration file
     Schema,
+    /// The system prompt that a run would send, byte for byte
+    Prompt {
+        /// Only list names in its base that nothing fills in, and what is wrong with it
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 /// What can be asked about permissions.
@@ -348,6 +354,11 @@ impl Args {
         }
     }
 
+    /// Whether it is shown what a turn would begin with, so that its options count.
+    fn is_preview(&self) -> bool {
+        matches!(self.command, Some(Command::Config { action: Some(ConfigAction::Prompt { .. }) }))
+    }
+
     /// An option that was given and says something about a turn.
     fn option_of_a_turn(&self) -> Option<&'static str> {
         let given = [
@@ -356,8 +367,8 @@ impl Args {
             (self.effort.is_some(), "--effort"),
             (self.max_steps.is_some(), "--max-steps"),
             (self.max_wall_time.is_some(), "--max-wall-time"),
-            (self.append_system_prompt.is_some(), "--append-system-prompt"),
-            (self.system_file.is_some(), "--system-file"),
+            (self.append_system_prompt.is_some() && !self.is_preview(), "--append-system-prompt"),
+            (self.system_file.is_some() && !self.is_preview(), "--system-file"),
             (self.r#continue, "--continue"),
             (self.resume.is_some(), "--resume"),
             (self.fork_session, "--fork-session"),
@@ -370,7 +381,7 @@ impl Args {
 
     /// An option that was given and says what may run, which no other command wants to know.
     fn option_of_permissions(&self) -> Option<&'static str> {
-        if matches!(self.command, Some(Command::Permissions { .. })) {
+        if matches!(self.command, Some(Command::Permissions { .. })) || self.is_preview() {
             return None;
         }
         let given = [

@@ -18,6 +18,9 @@ use crate::args::Args;
 /// Where a repository keeps its file.
 const PROJECT_FILE: &str = ".anvil/config.toml";
 
+/// Where a repository keeps a base of the system prompt.
+pub(super) const PROJECT_SYSTEM: &str = ".anvil/SYSTEM.md";
+
 /// A file is read whole and only up to this size; people write a few kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -83,6 +86,8 @@ pub(crate) struct Inputs {
     pub(crate) request: Request,
     /// What was granted to the folder.
     pub(crate) grant: Option<Grant>,
+    /// The repository's base of the system prompt, whether it was granted or not.
+    system: Option<String>,
     user: Option<Parsed>,
     project: Option<Parsed>,
     config_flag: Option<Parsed>,
@@ -95,6 +100,12 @@ impl Configuration {
     pub(crate) fn max_steps(&self) -> u32 {
         let steps = self.settings.instructions.agent.max_steps;
         steps.expect("the lowest layer sets it").get()
+    }
+
+    /// The repository's base of the system prompt, where a person trusted the folder with it.
+    pub(super) fn project_system(&self) -> Option<&str> {
+        let is_granted = self.settings.standing == Some(Standing::Granted);
+        self.inputs.system.as_deref().filter(|_| is_granted)
     }
 }
 
@@ -136,6 +147,7 @@ pub(crate) fn load(
         places,
         request: Request::default(),
         grant: None,
+        system: None,
         user,
         project: None,
         config_flag,
@@ -145,6 +157,12 @@ pub(crate) fn load(
     let doubt = inputs.add_project(args.strict_config, env, &mut notices)?;
     let settings = inputs.settings(inputs.grant.as_ref()).map_err(StartError::Config)?;
     tell_refused(&settings, &mut notices);
+    if inputs.system.is_some() && settings.standing != Some(Standing::Granted) {
+        notices.push(format!(
+            "{PROJECT_SYSTEM} is not used: this folder is not trusted with a system prompt of its own, or it \
+             changed since (see `anvil trust`)"
+        ));
+    }
     tell_not_enforced(&settings, &mut notices);
     notices.extend(super::sandbox::notices(&settings));
     for notice in &mut notices {
@@ -161,9 +179,13 @@ impl Inputs {
         env: &Environment,
         notices: &mut Vec<String>,
     ) -> Result<Option<String>, StartError> {
-        let read = match read_inside(&self.places.root, &self.places.project_file) {
-            Ok(None) => return Ok(None),
-            Ok(Some(text)) => config::parse(PROJECT_FILE, &text),
+        match read_inside(&self.places.root, PROJECT_SYSTEM) {
+            Ok(system) => self.system = system,
+            Err(fault) => notices.push(format!("{fault}; it is not used")),
+        }
+        let read = match read_inside(&self.places.root, PROJECT_FILE) {
+            Ok(None) if self.system.is_none() => return Ok(None),
+            Ok(text) => config::parse(PROJECT_FILE, &text.unwrap_or_default()),
             Err(fault) => Err(fault),
         };
         match TrustStore::read(env.data_dir.as_deref()) {
@@ -196,8 +218,11 @@ impl Inputs {
         let unreadable = |why: String| Fault::unreadable(PROJECT_FILE, why);
         let words =
             config::named_words(&parsed.leaves).map_err(|error| unreadable(error.to_string()))?;
-        let files = trust::hash_files(&self.places.root, &words)
+        let mut files = trust::hash_files(&self.places.root, &words)
             .map_err(|error| unreadable(format!("a file it names cannot be read: {error}")))?;
+        // What is used is what was read here, so that nobody can change it after it was looked at.
+        let system = self.system.as_ref().map(|text| config::digest_of(text.as_bytes()));
+        files.extend(system.map(|digest| (PROJECT_SYSTEM.to_owned(), digest)));
         Ok(Request::of(&parsed.leaves, files))
     }
 }
@@ -249,6 +274,11 @@ pub(super) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// A text file that has to be there.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    open(path).and_then(read)
+}
+
 /// A file named on the command line; it has to be there.
 fn read_named(path: &Path) -> Result<Parsed, Fault> {
     let name = path.display().to_string();
@@ -262,8 +292,9 @@ fn read_and_parse(name: &str, file: File) -> Result<Parsed, Fault> {
 }
 
 /// A file of the repository, which may have made it a link to anywhere.
-fn read_inside(root: &Path, path: &Path) -> Result<Option<String>, Fault> {
-    let fault = |why: &dyn std::fmt::Display| Fault::unreadable(PROJECT_FILE, why);
+fn read_inside(root: &Path, name: &str) -> Result<Option<String>, Fault> {
+    let path = root.join(name);
+    let fault = |why: &dyn std::fmt::Display| Fault::unreadable(name, why);
     let real = match path.canonicalize() {
         Ok(real) => real,
         // A link to nothing is no file either, but somebody put it there.

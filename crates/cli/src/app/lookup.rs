@@ -8,9 +8,11 @@ use llm::Registry;
 
 use super::config::{self, Configuration, Places};
 use super::trust::TrustStore;
-use super::{Environment, StartError, commands, policy, tell, var, workspace};
+use super::{
+    Environment, Equipment, StartError, commands, equipment, policy, system, tell, var, workspace,
+};
 use crate::args::{Args, Command, ConfigAction, PermissionsAction, TrustAction};
-use crate::{catalogue, grants, history, inspect, permits, terminal};
+use crate::{catalogue, complain, grants, history, inspect, permits, terminal};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
 pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, StartError> {
@@ -31,6 +33,11 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
                 let configuration = load()?;
                 tell(&configuration);
                 inspect::show(&configuration.settings.layers, &is_set)
+            }
+            ConfigAction::Prompt { check } => {
+                let (cwd, configuration) = (cwd()?, load()?);
+                tell(&configuration);
+                prompt_command(check, args, env, &cwd, &configuration)?
             }
             ConfigAction::Explain { key } => {
                 inspect::explain(&load()?.settings.layers, &key, &is_set)?
@@ -57,6 +64,22 @@ fn store(env: &Environment) -> Result<Store, StartError> {
     let dir = env.data_dir.as_deref();
     dir.map(Store::new)
         .ok_or_else(|| StartError::Usage("HOME is not set: no session is kept".to_owned()))
+}
+
+fn prompt_command(
+    is_check: bool,
+    args: &Args,
+    env: &Environment,
+    cwd: &Path,
+    configuration: &Configuration,
+) -> Result<String, StartError> {
+    // Nothing runs, so nothing has to be moved away.
+    let Equipment { tools, sandbox, .. } = equipment(configuration, cwd, env, "")?;
+    let (prompt, notices) = system::prompt(args, configuration, cwd, &tools, sandbox)?;
+    for notice in notices {
+        complain(&format!("anvil: {notice}\n"));
+    }
+    if is_check { system::undeclared(args, configuration) } else { Ok(prompt.text) }
 }
 
 fn permissions_command(

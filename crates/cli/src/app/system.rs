@@ -1,65 +1,92 @@
-//! The system prompt: a base, instructions from files, the machine's facts, what the user adds.
+//! The system prompt of a run: which base, and what the layers above it are made of.
 
-use std::fs;
 use std::path::Path;
 
-use super::StartError;
+use agent::context::prompt::{BASE, Prompt, PromptBuilder, VARIABLES};
+use agent::context::template::{Template, TemplateError};
+use agent::registry::ToolRegistry;
+use agent::sandbox::SandboxPolicy;
 
-const BASE: &str = include_str!("../../assets/base.md");
+use super::config::{self, Configuration, PROJECT_SYSTEM};
+use super::{StartError, instructions, surroundings};
+use crate::args::Args;
 
-/// The whole text. The same inputs give the same bytes, so that a server's cache can hold it.
+/// What the user's own base is called, beside the configuration file.
+const OWN: &str = "SYSTEM.md";
+
+/// The prompt that a run with these options sends, and what a person has to know about it.
 ///
 /// # Errors
-/// When `file` cannot be read as text.
-pub(super) fn text(
-    file: Option<&Path>,
-    instructions: &str,
-    append: Option<&str>,
+/// When a file of the base cannot be read or is not a template that can be filled in.
+pub(super) fn prompt(
+    args: &Args,
+    configuration: &Configuration,
     cwd: &Path,
-) -> Result<String, StartError> {
-    let base = match file {
-        None => BASE.to_owned(),
-        Some(file) => fs::read_to_string(file).map_err(|error| {
-            StartError::Config(format!("--system-file {}: {error}", file.display()))
-        })?,
+    tools: &ToolRegistry,
+    policy: SandboxPolicy,
+) -> Result<(Prompt, Vec<String>), StartError> {
+    let places = &configuration.inputs.places;
+    let masks = &configuration.settings.instructions.mask;
+    let (own, repository) = instructions::gather(places, cwd, masks)?;
+    let mut notices = own.notices;
+    notices.extend(repository.notices);
+    let facts = surroundings::facts(cwd, policy, &configuration.roots);
+    // A recording is to be replayed on any day.
+    let is_compared = args.record.is_some() || args.replay.is_some();
+    let facts = if is_compared { facts.lasting() } else { facts };
+    let builder = PromptBuilder {
+        base: base(args, configuration)?,
+        workspace: cwd.display().to_string(),
+        tools: tools.specs(),
+        skills: Vec::new(),
+        user: own.instructions,
+        repository: repository.instructions,
+        environment: facts.told(),
+        appended: args.append_system_prompt.clone(),
     };
-    let mut text = format!("{}\n{instructions}", base.trim_end());
-    text.push_str(&format!(
-        "\nWorkspace: {}\nPlatform: {} {}\n",
-        cwd.display(),
-        std::env::consts::OS,
-        std::env::consts::ARCH
-    ));
-    if let Some(append) = append {
-        text.push('\n');
-        text.push_str(append.trim_end());
-        text.push('\n');
-    }
-    Ok(text)
+    Ok((builder.build().map_err(wrong)?, notices))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The names that the base takes and nothing fills in, one to a line with its place.
+///
+/// # Errors
+/// As for [`prompt`].
+pub(super) fn undeclared(args: &Args, configuration: &Configuration) -> Result<String, StartError> {
+    let found = base(args, configuration)?.undeclared(&VARIABLES);
+    Ok(found.iter().map(|one| format!("{one}\n")).collect())
+}
 
-    #[test]
-    fn the_base_is_small_and_the_same_inputs_give_the_same_text() {
-        assert!(BASE.len() < 2048 && BASE.lines().count() < 60);
-        let make = || text(None, "", Some("Answer in verse."), Path::new("/w")).unwrap();
-        assert_eq!(make(), make());
-        assert!(make().starts_with(BASE.trim_end()));
-        assert!(make().ends_with("\nAnswer in verse.\n"), "{}", make());
-    }
+/// The first layer: named for this run, else the repository's where it is trusted with that, else the
+/// user's, else anvil's.
+fn base(args: &Args, configuration: &Configuration) -> Result<Template, StartError> {
+    let unreadable = |what: &str, path: &Path, error: std::io::Error| {
+        StartError::Config(format!("{what}{}: {error}", path.display()))
+    };
+    let (name, text) = if let Some(file) = &args.system_file {
+        let text = config::read_text(file);
+        let text = text.map_err(|error| unreadable("--system-file ", file, error))?;
+        (file.display().to_string(), text)
+    } else if let Some(text) = configuration.project_system() {
+        (PROJECT_SYSTEM.to_owned(), text.to_owned())
+    } else {
+        let places = &configuration.inputs.places;
+        let own = places.user_file.as_ref().map(|file| file.with_file_name(OWN));
+        let text = match &own {
+            Some(file) => {
+                config::read_if_there(file).map_err(|error| unreadable("", file, error))?
+            }
+            None => None,
+        };
+        match own.zip(text) {
+            Some((file, text)) => (file.display().to_string(), text),
+            None => ("base.md".to_owned(), BASE.to_owned()),
+        }
+    };
+    // Editors of some systems begin a file with a mark that is no part of it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+    Template::parse(&name, &text).map_err(wrong)
+}
 
-    #[test]
-    fn a_file_replaces_the_base_and_a_missing_one_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("system.md");
-        fs::write(&file, "Be a poet.\n").unwrap();
-        assert!(
-            text(Some(&file), "", None, Path::new("/w")).unwrap().starts_with("Be a poet.\n\n")
-        );
-        let missing = text(Some(&dir.path().join("nope.md")), "", None, Path::new("/w"));
-        assert!(missing.unwrap_err().to_string().contains("nope.md"));
-    }
+fn wrong(error: TemplateError) -> StartError {
+    StartError::Config(error.to_string())
 }

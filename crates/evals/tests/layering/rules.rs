@@ -354,6 +354,7 @@ const PURE_CRATES: &[&str] = &[
     "ignore::gitignore",
     "llm",
     "memchr",
+    "minijinja",
     "regex",
     "schemars",
     "serde",
@@ -369,6 +370,11 @@ const PURE_CRATES: &[&str] = &[
 
 /// Modules that are not [pure] themselves but hold plain data that [pure] files need.
 const DATA_FROM: &[Exception] = &[
+    Exception {
+        file: "agent/src/context/instructions.rs",
+        what: "Instruction",
+        why: "a file's name and text, which the prompt is made of",
+    },
     Exception {
         file: "llm/src/error.rs",
         what: "LlmError",

@@ -22,7 +22,8 @@ const MAX_PATH: usize = 4096;
 pub struct Request {
     /// The values by their keys.
     pub settings: BTreeMap<String, Value>,
-    /// Files of the repository that command lines name, with the digest of their content.
+    /// Files of the repository that command lines name or that are asked for themselves, with the digest
+    /// of their content.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
@@ -37,7 +38,7 @@ impl Request {
 
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty()
+        self.settings.is_empty() && self.files.is_empty()
     }
 
     /// `sha256:` and the digest of the canonical JSON: keys sorted, nothing between.

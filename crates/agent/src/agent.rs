@@ -207,6 +207,16 @@ impl Agent {
     /// Forgets the dialogue.
     pub fn clear(&mut self) {
         self.session.clear();
+        self.restamp(StampReason::Cleared);
+    }
+
+    /// Begins later requests with the system text of this run, where a session that goes on has another
+    /// one so far. Servers then read all of the dialogue anew, so there has to be a reason.
+    pub fn restamp(&mut self, reason: StampReason) {
+        let Some(system) = &self.config.system else { return };
+        if self.session.state().system().map(|earlier| &**earlier) != Some(system.as_str()) {
+            self.session.stamp(system, reason);
+        }
     }
 
     /// Continues the dialogue with another model. State that only the old one understands stays in
@@ -216,6 +226,7 @@ impl Agent {
         let calls_told = self.session.set_model(&model, &*provider);
         self.provider = provider;
         self.model = model;
+        self.restamp(StampReason::Model);
         calls_told
     }
 

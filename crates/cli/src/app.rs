@@ -28,6 +28,7 @@ use agent::registry::ToolRegistry;
 use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::session::Origin;
 use agent::session::record::Meta;
+use agent::session::record::StampReason;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -360,11 +361,15 @@ impl Work {
     ) -> Result<Agent, StartError> {
         let Equipment { tools, policy, sandbox } =
             equipment(configuration, cwd, &self.env, &self.session_id)?;
-        let (prompt, notices) = system::prompt(&self.args, configuration, cwd, &tools, sandbox)?;
-        for notice in notices {
+        let composed = system::prompt(&self.args, configuration, cwd, &tools, sandbox)?;
+        for notice in &composed.notices {
             complain(&format!("anvil: {notice}\n"));
         }
-        Ok(Agent::new(AgentParts {
+        // A model that plans with a confinement of before runs into one that it knows nothing of.
+        let is_stale =
+            origin.state.system().is_some_and(|earlier| composed.confines_otherwise(earlier));
+        let is_other_model = origin.state.model().is_some_and(|earlier| earlier != model.label);
+        let mut agent = Agent::new(AgentParts {
             provider,
             model,
             tools,
@@ -378,9 +383,15 @@ impl Work {
             config: AgentConfig {
                 max_steps: configuration.max_steps(),
                 max_wall_time: self.args.max_wall_time,
-                system: Some(prompt.text),
+                system: Some(composed.prompt.text),
             },
-        }))
+        });
+        if is_stale {
+            agent.restamp(StampReason::Sandbox);
+        } else if is_other_model {
+            agent.restamp(StampReason::Model);
+        }
+        Ok(agent)
     }
 
     fn ui(

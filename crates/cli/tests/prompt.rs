@@ -172,3 +172,18 @@ fn a_recording_holds_nothing_that_another_day_or_branch_would_change() {
     let replayed = run(home.anvil().args(["-p", "x", "--replay", "tape.jsonl"]));
     assert_eq!(replayed.assert_code(0).out, "hello\n");
 }
+
+#[test]
+fn a_session_that_goes_on_in_another_sandbox_tells_the_model_so() {
+    let home = home();
+    let first = ask(&home, &["--sandbox", "read-only"]);
+    home.write("AGENTS.md", "Something else.\n");
+    let second = ask(&home, &["--continue", "--sandbox", "external"]);
+    assert!(first.contains("nothing but temporary files can be written"), "{first}");
+    assert!(second.contains("confined by the surroundings"), "{second}");
+    assert!(second.contains("Something else."), "{second}");
+    home.write("AGENTS.md", "Something else again.\n");
+    assert_eq!(ask(&home, &["--continue", "--sandbox", "external"]), second);
+    let other = ask(&home, &["-c", "--sandbox", "external", "-m", "anthropic:another-model"]);
+    assert!(other.contains("Something else again."), "{other}");
+}

@@ -1,6 +1,5 @@
 //! The facts about the surroundings that a prompt tells. Finding them out starts no process.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,24 +57,33 @@ impl Facts {
         Self { workspace, confinement, system, ..Self::default() }
     }
 
+    /// The line that tells how commands are confined, as it stands in a prompt.
+    pub fn confinement_line(&self) -> String {
+        line("Commands", &self.confinement)
+    }
+
     /// The facts as a layer of the prompt, a line each.
     pub fn told(&self) -> String {
-        let mut text = String::new();
-        let mut fact = |name: &str, value: &str| {
-            if !value.is_empty() {
-                let value: String = value.chars().take(MAX_FACT).collect();
-                writeln!(text, "{name}: {}", one_line(&value).into_string())
-                    .expect("a string takes everything");
-            }
-        };
-        fact("Workspace", &self.workspace.display().to_string());
-        fact("Platform", &self.system);
-        fact("Shell of the user", self.shell.as_deref().unwrap_or_default());
-        fact("Git at the start", self.branch.as_deref().unwrap_or_default());
-        fact("Date at the start", &self.day);
-        fact("Commands", &self.confinement);
-        text
+        let workspace = self.workspace.display().to_string();
+        let lines = [
+            line("Workspace", &workspace),
+            line("Platform", &self.system),
+            line("Shell of the user", self.shell.as_deref().unwrap_or_default()),
+            line("Git at the start", self.branch.as_deref().unwrap_or_default()),
+            line("Date at the start", &self.day),
+            self.confinement_line(),
+        ];
+        lines.concat()
     }
+}
+
+/// A fact on a line of its own; nothing where there is none.
+fn line(name: &str, value: &str) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    let value: String = value.chars().take(MAX_FACT).collect();
+    format!("{name}: {}\n", one_line(&value).into_string())
 }
 
 fn system() -> String {

@@ -7,6 +7,7 @@ use agent::session::store::Store;
 use llm::Registry;
 
 use super::config::{self, Configuration, Places};
+use super::system::Composed;
 use super::trust::TrustStore;
 use super::{
     Environment, Equipment, StartError, commands, equipment, policy, system, tell, var, workspace,
@@ -75,7 +76,8 @@ fn prompt_command(
 ) -> Result<String, StartError> {
     // Nothing runs, so nothing has to be moved away.
     let Equipment { tools, sandbox, .. } = equipment(configuration, cwd, env, "")?;
-    let (prompt, notices) = system::prompt(args, configuration, cwd, &tools, sandbox)?;
+    let Composed { prompt, notices, .. } =
+        system::prompt(args, configuration, cwd, &tools, sandbox)?;
     for notice in notices {
         complain(&format!("anvil: {notice}\n"));
     }

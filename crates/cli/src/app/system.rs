@@ -14,6 +14,24 @@ use crate::args::Args;
 /// What the user's own base is called, beside the configuration file.
 const OWN: &str = "SYSTEM.md";
 
+/// A prompt with what there is to say about it.
+pub(super) struct Composed {
+    /// What is sent.
+    pub(super) prompt: Prompt,
+    /// What a person has to know, one line each.
+    pub(super) notices: Vec<String>,
+    /// The line in it that tells how commands are confined.
+    confinement: String,
+}
+
+impl Composed {
+    /// Whether `earlier`, the text of a session that goes on, tells the model something else about how
+    /// commands are confined.
+    pub(super) fn confines_otherwise(&self, earlier: &str) -> bool {
+        !earlier.lines().any(|line| line == self.confinement.trim_end())
+    }
+}
+
 /// The prompt that a run with these options sends, and what a person has to know about it.
 ///
 /// # Errors
@@ -24,7 +42,7 @@ pub(super) fn prompt(
     cwd: &Path,
     tools: &ToolRegistry,
     policy: SandboxPolicy,
-) -> Result<(Prompt, Vec<String>), StartError> {
+) -> Result<Composed, StartError> {
     let places = &configuration.inputs.places;
     let masks = &configuration.settings.instructions.mask;
     let (own, repository) = instructions::gather(places, cwd, masks)?;
@@ -44,7 +62,8 @@ pub(super) fn prompt(
         environment: facts.told(),
         appended: args.append_system_prompt.clone(),
     };
-    Ok((builder.build().map_err(wrong)?, notices))
+    let prompt = builder.build().map_err(wrong)?;
+    Ok(Composed { prompt, notices, confinement: facts.confinement_line() })
 }
 
 /// The names that the base takes and nothing fills in, one to a line with its place.

@@ -187,3 +187,14 @@ fn a_session_that_goes_on_in_another_sandbox_tells_the_model_so() {
     let other = ask(&home, &["-c", "--sandbox", "external", "-m", "anthropic:another-model"]);
     assert!(other.contains("Something else again."), "{other}");
 }
+
+#[test]
+fn the_doctor_tells_what_a_prompt_tells_about_the_surroundings() {
+    let home = home();
+    let told = run(home.anvil().arg("doctor")).out;
+    let shown = show(&home, &[]).out;
+    for name in ["Workspace: ", "Platform: ", "Git at the start: ", "Commands: "] {
+        let line = shown.lines().find(|line| line.starts_with(name)).expect("it is told");
+        assert!(told.contains(line), "{line}: {told}");
+    }
+}

@@ -12,7 +12,7 @@ use llm::Registry;
 use llm::config::Settings;
 
 use super::config::{self, Configuration};
-use super::{Environment, StartError, policy, var};
+use super::{Environment, StartError, commands, policy, surroundings, var};
 use crate::args::Args;
 use crate::doctor::Check;
 use crate::terminal;
@@ -34,6 +34,7 @@ pub(super) async fn examine(args: &Args, env: &Environment, cwd: &Path) -> Vec<C
     let loaded = config::load(args, env, cwd);
     checks.extend(configuration(&loaded));
     if let Ok(loaded) = loaded {
+        checks.extend(told_to_models(env, cwd, &loaded));
         checks.push(keys(loaded.settings));
     }
     checks.push(data(env));
@@ -64,6 +65,14 @@ fn confinement() -> Check {
             )
         }
     }
+}
+
+/// What a prompt tells about the surroundings, a line each.
+fn told_to_models(env: &Environment, cwd: &Path, loaded: &Configuration) -> Vec<Check> {
+    // Nothing runs, so nothing has to be moved away.
+    let policy = commands(loaded, cwd, env, "").sandbox.policy();
+    let told = surroundings::facts(cwd, policy, &loaded.roots).told();
+    told.lines().map(|line| Check::ok("told", line)).collect()
 }
 
 fn screen(env: &Environment) -> Check {

@@ -39,7 +39,12 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
         cwd: "/".into(),
         origin: agent::session::Origin::default(),
         session_id: "s".into(),
-        config: AgentConfig { max_steps: steps, max_wall_time: None, system: None },
+        config: AgentConfig {
+            max_steps: steps,
+            max_wall_time: None,
+            system: None,
+            compact_at: AgentConfig::COMPACT_AT,
+        },
     });
     (agent, receiver)
 }

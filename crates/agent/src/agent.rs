@@ -1,6 +1,7 @@
 //! Carries out what [`turn`](crate::turn) decides: the only place where a decision meets the world.
 
 mod batch;
+pub mod compaction;
 mod permit;
 mod recover;
 mod sample;
@@ -15,6 +16,7 @@ use llm::models::Price;
 use llm::{ContentBlock, Effort, LlmError, Message, Provider, Usage};
 use tokio_util::sync::CancellationToken;
 
+use self::compaction::CompactError;
 use crate::approval::Approver;
 use crate::channel::EventSender;
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
@@ -44,10 +46,12 @@ pub struct ModelRef {
     pub thinking_budget: Option<u32>,
     /// What it costs, if that is known.
     pub price: Option<Price>,
+    /// Most tokens of a request and its answer together, if that is known.
+    pub context: Option<u64>,
 }
 
 /// Limits and texts of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
     /// Most model requests in one turn.
     pub max_steps: u32,
@@ -55,6 +59,13 @@ pub struct AgentConfig {
     pub max_wall_time: Option<Duration>,
     /// System text of a new session; one that goes on keeps its own.
     pub system: Option<String>,
+    /// The share of the model's context window, up to 1, from which on the dialogue is summarised.
+    pub compact_at: f64,
+}
+
+impl AgentConfig {
+    /// The usual share of the window.
+    pub const COMPACT_AT: f64 = 0.8;
 }
 
 /// What an [`Agent`] is made of.
@@ -97,6 +108,10 @@ pub struct Agent {
     session_id: String,
     config: AgentConfig,
     session: Session,
+    /// Bytes of the tools in every request.
+    tool_bytes: usize,
+    /// How often in a row a compaction gained next to nothing.
+    in_vain: u32,
 }
 
 /// Why a turn failed. The same words are in its `turn_finished` event.
@@ -114,6 +129,9 @@ pub enum AgentError {
     /// A call was not run, because what it is about to do could not be put on disk first.
     #[error("nothing was run, since it could not be noted first: {0}")]
     Commit(#[from] JournalError),
+    /// The conversation is too long for the model.
+    #[error(transparent)]
+    Context(#[from] CompactError),
 }
 
 impl AgentError {
@@ -124,11 +142,12 @@ impl AgentError {
             Self::Model(error) => error.kind(),
             Self::Transcript(_) => "transcript",
             Self::Commit(_) => "session",
+            Self::Context(_) => "context_overflow",
         };
         let advice = match self {
             Self::Model(error) => error.advice(),
             Self::Commit(_) => Some("--no-session-persistence goes on without a session file"),
-            Self::Input(_) | Self::Transcript(_) => None,
+            Self::Input(_) | Self::Transcript(_) | Self::Context(_) => None,
         };
         let message = match advice {
             Some(advice) => format!("{self}; {advice}"),
@@ -141,7 +160,9 @@ impl AgentError {
 impl Agent {
     /// An agent with an empty transcript.
     pub fn new(parts: AgentParts) -> Self {
-        let mut session = Session::new(parts.origin, parts.tools.specs());
+        let specs = parts.tools.specs();
+        let tool_bytes = serde_json::to_vec(&specs).map_or(0, |specs| specs.len());
+        let mut session = Session::new(parts.origin, specs);
         if let (None, Some(system)) = (session.state().system(), &parts.config.system) {
             session.stamp(system, StampReason::Start);
         }
@@ -159,6 +180,8 @@ impl Agent {
             session_id: parts.session_id,
             config: parts.config,
             session,
+            tool_bytes,
+            in_vain: 0,
         }
     }
 
@@ -200,8 +223,7 @@ impl Agent {
     /// The size in bytes of what every request holds whatever was said: instructions and tools.
     pub fn fixed_bytes(&self) -> usize {
         let system = self.session.state().system().map_or(0, |system| system.len());
-        let specs = serde_json::to_vec(&self.tools.specs()).map_or(0, |specs| specs.len());
-        system + specs
+        system + self.tool_bytes
     }
 
     /// Forgets the dialogue.
@@ -326,6 +348,8 @@ struct Run {
     /// Why the last answer was refused, in the server's words.
     explanation: Option<String>,
     error: Option<AgentError>,
+    /// Whether a request was too long for its server and the dialogue was made shorter for it.
+    has_overflown: bool,
 }
 
 impl Run {
@@ -341,6 +365,7 @@ impl Run {
             answer: String::new(),
             explanation: None,
             error: None,
+            has_overflown: false,
         }
     }
 

@@ -107,6 +107,8 @@ fn text_of(event: &AgentEvent) -> usize {
         AgentEvent::SessionStarted { .. }
         | AgentEvent::Phase(_)
         | AgentEvent::StepStarted { .. }
+        | AgentEvent::ContextCleared { .. }
+        | AgentEvent::Compacted { .. }
         | AgentEvent::Usage { .. } => 0,
     }
 }

@@ -80,6 +80,24 @@ pub enum AgentEvent {
         /// What went wrong.
         error: ErrorInfo,
     },
+    /// Old results of tools gave way in what the model is sent.
+    ContextCleared {
+        /// How many.
+        results: usize,
+        /// Estimated tokens of the next request before.
+        before_tokens: u64,
+        /// The same afterwards.
+        after_tokens: u64,
+    },
+    /// A summary took the place of the dialogue in what the model is sent.
+    Compacted {
+        /// Estimated tokens of the next request before.
+        before_tokens: u64,
+        /// The same afterwards.
+        after_tokens: u64,
+        /// Whether a model wrote it; else it is a digest of the dialogue's last parts.
+        is_summary: bool,
+    },
     /// The session cannot be saved; told once until it can be again.
     SessionTrouble {
         /// What keeps it from being saved.

@@ -58,7 +58,12 @@ async fn interrupted() -> Agent {
         cwd: "/".into(),
         origin: agent::session::Origin::default(),
         session_id: "s".into(),
-        config: AgentConfig { max_steps: 1, max_wall_time: None, system: None },
+        config: AgentConfig {
+            max_steps: 1,
+            max_wall_time: None,
+            system: None,
+            compact_at: AgentConfig::COMPACT_AT,
+        },
     });
     assert_eq!(say(&mut agent, "2+2").await, TurnOutcome::MaxSteps);
     agent

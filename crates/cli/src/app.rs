@@ -383,6 +383,7 @@ impl Work {
             config: AgentConfig {
                 max_steps: configuration.max_steps(),
                 max_wall_time: self.args.max_wall_time,
+                compact_at: configuration.compact_at(),
                 system: Some(composed.prompt.text),
             },
         });

@@ -9,6 +9,8 @@ pub(crate) enum Command {
     Help,
     /// Forget the conversation.
     Clear,
+    /// Put a summary in the place of the conversation, with this as what matters most.
+    Compact(Option<String>),
     /// Go on with another model, or tell which one answers.
     Model(Option<String>),
     /// Say or change what runs without asking.
@@ -49,13 +51,19 @@ struct Row {
     make: fn(Option<String>) -> Option<Command>,
 }
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row { name: "help", argument: None, help: "this list", make: |_| Some(Command::Help) },
     Row {
         name: "clear",
         argument: None,
         help: "forget the conversation",
         make: |_| Some(Command::Clear),
+    },
+    Row {
+        name: "compact",
+        argument: Some("[FOCUS]"),
+        help: "go on with a summary in the place of the conversation; FOCUS is what matters most",
+        make: |focus| Some(Command::Compact(focus)),
     },
     Row {
         name: "model",

@@ -138,7 +138,12 @@ async fn turn(
         cwd: cwd.to_owned(),
         origin: agent::session::Origin::default(),
         session_id: session_id.to_owned(),
-        config: AgentConfig { max_steps: 20, max_wall_time: None, system: None },
+        config: AgentConfig {
+            max_steps: 20,
+            max_wall_time: None,
+            system: None,
+            compact_at: AgentConfig::COMPACT_AT,
+        },
     });
     signals::watch_output(signals.clone());
     let cancel = signals.begin_turn();

@@ -4,6 +4,7 @@ mod editor;
 
 use std::path::PathBuf;
 
+use agent::agent::compaction::Compacted;
 use agent::channel::EventSender;
 use agent::{Agent, TurnOutcome, sanitize};
 use llm::ContentBlock;
@@ -100,6 +101,7 @@ impl Repl {
                 self.agent.clear();
                 Then::Say("The conversation starts anew.\n".to_owned())
             }
+            Line::Command(Command::Compact(focus)) => self.compact(focus.as_deref()).await,
             Line::Command(Command::Model(None)) => {
                 Then::Say(format!("{}\n", self.agent.model().label))
             }
@@ -128,6 +130,21 @@ impl Repl {
                 Then::Say(self.warning().await)
             }
         }
+    }
+
+    async fn compact(&mut self, focus: Option<&str>) -> Then {
+        let cancel = self.signals.begin_turn();
+        let compacted = self.agent.compact(focus, cancel).await;
+        self.signals.end_turn();
+        if let Some(stop) = self.signals.stop() {
+            return Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop)));
+        }
+        Then::Say(match compacted {
+            Ok(Compacted { before_tokens, after_tokens }) => format!(
+                "The conversation is a summary now: about {before_tokens} → {after_tokens} tokens.\n"
+            ),
+            Err(error) => format!("{error}\n"),
+        })
     }
 
     async fn switch(&mut self, name: &str) -> String {

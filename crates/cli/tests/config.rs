@@ -244,12 +244,12 @@ fn unknown_keys_are_told_with_the_nearest_name_and_are_errors_where_that_is_want
 #[test]
 fn what_is_configured_and_not_acted_on_is_said_once() {
     let home = Home::new();
-    user(&home, "[agent]\ncompact_at = 0.5\n[[hooks.stop]]\ncommand = \"x\"\n");
+    user(&home, "[mcp.fs]\ncommand = \"y\"\n[[hooks.stop]]\ncommand = \"x\"\n");
     let (ran, _model) = ask(&home);
     let lines: Vec<&str> =
         ran.err.lines().filter(|line| line.contains("does not act on")).collect();
     assert_eq!(lines.len(), 1, "{ran:?}");
-    assert!(lines[0].contains("agent.compact_at (") && lines[0].contains("hook stop ("), "{ran:?}");
+    assert!(lines[0].contains("mcp.fs") && lines[0].contains("hook stop ("), "{ran:?}");
 }
 
 #[test]

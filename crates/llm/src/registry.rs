@@ -52,6 +52,8 @@ pub struct ResolvedModel {
     pub limits: Limits,
     /// The most tokens of one answer to ask for; 0 leaves it to the server.
     pub max_tokens: u32,
+    /// Most tokens of a request and its answer together, if that is known.
+    pub context: Option<u64>,
     /// What it costs, if that is known.
     pub price: Option<Price>,
     /// What requests to it may hold.
@@ -142,6 +144,7 @@ impl Registry {
             id: id.clone(),
             limits,
             max_tokens: configured.unwrap_or(usual),
+            context: entry.context.or_else(|| row?.context),
             price: entry.price.clone().or_else(|| row.map(|row| row.price.clone())),
             target: target.of(id),
             effort: entry.effort,

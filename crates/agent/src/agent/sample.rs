@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use llm::builder::{Completion, MessageBuilder};
-use llm::{LlmError, Phase, StreamEvent};
+use llm::{FinishReason, LlmError, Phase, StreamEvent};
 
 use super::{Agent, AgentError, Run};
 use crate::event::AgentEvent;
@@ -23,11 +23,31 @@ impl From<LlmError> for NoAnswer {
     }
 }
 
+/// Whether the request was longer than the server takes.
+fn was_too_long(answer: &Result<Completion, NoAnswer>) -> bool {
+    match answer {
+        Ok(completion) => completion.finish == FinishReason::ContextWindow,
+        Err(NoAnswer::Failed(error)) => error.is_context_overflow(),
+        Err(NoAnswer::Stopped) => false,
+    }
+}
+
 impl Agent {
     /// Asks the model once. Everything it says is provisional until the whole answer is there.
     pub(super) async fn sample(&mut self, step: u32, run: &mut Run) -> Next {
         self.emit(AgentEvent::StepStarted { step }, run).await;
-        match self.receive(run).await {
+        if let Err(error) = self.make_room(run).await {
+            return self.fail_step(step, error, run).await;
+        }
+        let mut answer = self.receive(run).await;
+        if was_too_long(&answer) && !std::mem::replace(&mut run.has_overflown, true) {
+            run.count(answer.as_ref().ok().map(|completion| &completion.usage), None);
+            if let Err(error) = self.shrink_after_overflow(run).await {
+                return self.fail_step(step, error, run).await;
+            }
+            answer = self.receive(run).await;
+        }
+        match answer {
             Ok(completion) => self.commit(step, completion, run).await,
             Err(NoAnswer::Stopped) => {
                 run.count(None, None);

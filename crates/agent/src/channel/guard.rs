@@ -117,6 +117,8 @@ impl Guard {
             | AgentEvent::Phase(_)
             | AgentEvent::TextDelta { .. }
             | AgentEvent::ReasoningDelta { .. }
+            | AgentEvent::ContextCleared { .. }
+            | AgentEvent::Compacted { .. }
             | AgentEvent::Usage { .. } => event,
         }
     }

@@ -106,7 +106,7 @@ pub enum Record {
     },
     /// What a request cost.
     Usage {
-        /// Which step of its turn.
+        /// Which step of its turn, from 1; 0 for a summary that was asked for beside the dialogue.
         step: u32,
         /// The revision of the context that was sent.
         revision: u64,

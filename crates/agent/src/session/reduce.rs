@@ -219,9 +219,12 @@ impl State {
             }
             Record::ToolStarted { call_id, intended, .. } => self.start(call_id, intended),
             Record::ToolFinished { call_id, result, how } => self.finish(call_id, result, *how),
-            Record::Usage { revision, usage, cost_usd, .. } => {
+            Record::Usage { step, revision, usage, cost_usd } => {
                 let messages = self.messages.len();
-                self.reported = Some(Reported { revision: *revision, messages, usage: *usage });
+                // A summary is asked for beside the dialogue, so its size says nothing about it.
+                if *step > 0 {
+                    self.reported = Some(Reported { revision: *revision, messages, usage: *usage });
+                }
                 if let Some(cost) = cost_usd {
                     self.cost_usd = Some(self.cost_usd.unwrap_or(0.0) + cost);
                 }

@@ -1,6 +1,7 @@
 //! The step loop over a scripted provider: what is asked, what runs, what is told, how it ends.
 
 mod approvals;
+mod compaction;
 mod setup;
 
 use std::sync::Arc;
@@ -133,8 +134,13 @@ async fn an_abnormal_finish_runs_no_tool() {
     ] {
         let probe = writes("probe", Act::Say("ran"));
         let calls = Arc::clone(&probe.calls);
-        let cut = script::cut_calls(&[("a", "probe", json!({}))], reason.clone());
-        let mut bench = Setup::new(vec![cut]).tool(probe).build();
+        let cut = || script::cut_calls(&[("a", "probe", json!({}))], reason.clone());
+        // A full window is answered with a summary and the step again.
+        let script = match reason {
+            FinishReason::ContextWindow => vec![cut(), script::text("summary"), cut()],
+            _ => vec![cut()],
+        };
+        let mut bench = Setup::new(script).tool(probe).build();
         assert_eq!(bench.run("x").await.unwrap(), want, "{reason:?}");
         assert_eq!(calls.load(Ordering::SeqCst), 0, "{reason:?}");
     }

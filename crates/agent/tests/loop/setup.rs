@@ -119,6 +119,7 @@ pub(crate) struct Setup {
     pub(crate) max_wall_time: Option<Duration>,
     pub(crate) price: Option<Price>,
     pub(crate) rules: Rules,
+    pub(crate) window: Option<u64>,
 }
 
 impl Setup {
@@ -136,6 +137,7 @@ impl Setup {
             max_wall_time: None,
             price: None,
             rules: Rules::default(),
+            window: None,
         }
     }
 
@@ -152,6 +154,12 @@ impl Setup {
 
     pub(crate) fn priced(mut self, price: Option<Price>) -> Self {
         self.price = price;
+        self
+    }
+
+    /// The same with a model that takes so many tokens.
+    pub(crate) fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
         self
     }
 
@@ -180,6 +188,7 @@ impl Setup {
                 label: "test:m".into(),
                 id: "m".into(),
                 price: self.price,
+                context: self.window,
                 ..ModelRef::default()
             },
             tools,
@@ -199,6 +208,7 @@ impl Setup {
                 max_steps: self.max_steps,
                 max_wall_time: self.max_wall_time,
                 system: Some("be brief".into()),
+                compact_at: AgentConfig::COMPACT_AT,
             },
         });
         Bench { agent, provider, events }

@@ -107,6 +107,11 @@ impl Configuration {
         let is_granted = self.settings.standing == Some(Standing::Granted);
         self.inputs.system.as_deref().filter(|_| is_granted)
     }
+
+    /// The share of the model's context window from which on the dialogue is summarised.
+    pub(crate) fn compact_at(&self) -> f64 {
+        self.settings.instructions.agent.compact_at.expect("the lowest layer sets it")
+    }
 }
 
 impl Inputs {

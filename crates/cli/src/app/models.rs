@@ -176,8 +176,8 @@ impl Models {
 
     fn ready(&self, model: ResolvedModel, named: Named) -> Resolved {
         let ResolvedModel { provider, label, id, max_tokens, effort, thinking_budget, .. } = model;
-        let price = model.price;
-        let model = ModelRef { label, id, max_tokens, effort, thinking_budget, price };
+        let (price, context) = (model.price, model.context);
+        let model = ModelRef { label, id, max_tokens, effort, thinking_budget, price, context };
         let room = Room::new(self.registry.clone(), named);
         Resolved { provider, model, notice: None, room }
     }

@@ -317,6 +317,14 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             AgentEvent::VerificationFailed { verifier, reason } => {
                 self.line(Paint::Red, &sanitize::visible(&format!("{verifier}: {reason}")))
             }
+            AgentEvent::ContextCleared { results, before_tokens, after_tokens } => {
+                let told = words::cleared(*results, *before_tokens, *after_tokens);
+                self.line(Paint::Dim, &sanitize::visible(&told))
+            }
+            AgentEvent::Compacted { before_tokens, after_tokens, is_summary } => {
+                let told = words::compacted(*before_tokens, *after_tokens, *is_summary);
+                self.line(Paint::Dim, &sanitize::visible(&told))
+            }
             AgentEvent::SessionTrouble { message } => {
                 self.line(Paint::Red, &sanitize::visible(message))
             }

@@ -190,8 +190,7 @@ impl Settings {
 
     /// Keys that are set, would count, and are not acted on by this version.
     pub fn not_enforced(&self) -> Vec<String> {
-        let is_later =
-            |key: &Key| matches!(key.names()[..], ["mcp" | "hooks", ..] | ["agent", "compact_at"]);
+        let is_later = |key: &Key| matches!(key.names()[..], ["mcp" | "hooks", ..]);
         let mut all: Vec<String> = (self.layers.chains())
             .filter(|(key, _)| is_later(key))
             .flat_map(|(key, _)| self.layers.deciding(key).into_iter().map(move |one| (key, one)))

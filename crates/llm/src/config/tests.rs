@@ -380,8 +380,9 @@ fn the_documented_file_is_one_without_a_fault() {
 
 #[test]
 fn what_is_set_and_not_acted_on_is_told() {
-    let settings = untrusted("[agent]\ncompact_at = 0.5\n[permissions]\ndeny = [\"bash(curl:*)\"]");
-    assert_eq!(settings.not_enforced(), ["agent.compact_at (.anvil/config.toml:2)"]);
+    let user = "[agent]\ncompact_at = 0.5\n[mcp.fs]\ncommand = \"x\"";
+    let told = Given { user, ..Given::default() }.settings().not_enforced();
+    assert!(told.len() == 1 && told[0].contains("mcp.fs"), "{told:?}");
     for nothing in ["default_model = \"x\"", "[permissions]\nask = []"] {
         assert_eq!(untrusted(nothing).not_enforced(), [""; 0]);
     }

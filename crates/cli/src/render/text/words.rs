@@ -82,6 +82,19 @@ pub(super) fn usage(summary: &TurnSummary) -> String {
     format!("{tokens}{cost}{steps} · {}.{} s", duration_ms / 1000, duration_ms % 1000 / 100)
 }
 
+/// What is told about old results that gave way.
+pub(super) fn cleared(results: usize, before: u64, after: u64) -> String {
+    let (before, after) = (thousands(before), thousands(after));
+    format!("{results} old results cleared from the context: about {before} → {after} tokens")
+}
+
+/// What is told about a dialogue that became a summary.
+pub(super) fn compacted(before: u64, after: u64, is_summary: bool) -> String {
+    let (before, after) = (thousands(before), thousands(after));
+    let what = if is_summary { "summarised" } else { "cut down without a summary" };
+    format!("the conversation was {what}: about {before} → {after} tokens")
+}
+
 /// An amount in US dollars; of a small one more places, since most requests cost less than a cent.
 fn dollars(amount: f64) -> String {
     let places = if amount < 1.0 { 4 } else { 2 };

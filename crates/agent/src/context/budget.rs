@@ -1,0 +1,247 @@
+//! How much of a model's window a request takes, from what its server counted and what was added since.
+//!
+//! A count holds for the context that was sent and for no other: after a change of its beginning all of it
+//! is estimated anew. What nobody told is unknown, which is not zero.
+
+use std::sync::Arc;
+
+use llm::{ContentBlock, ImageData, Message, Usage};
+use serde_json::Value;
+
+use crate::session::reduce::State;
+
+/// Bytes of text or JSON that make one token, as a rule of thumb.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// Tokens of a picture: what the usual services take for one of about a megapixel.
+const IMAGE: u64 = 1_600;
+
+/// What a block costs beside its text: names, ids and punctuation of the wire.
+const AROUND: u64 = 8;
+
+/// Percent that are added to what is estimated.
+const MARGIN: u64 = 10;
+
+/// How much fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ContextBudget {
+    /// Most tokens of a request and its answer together, where that is known.
+    pub window: Option<u64>,
+    /// Tokens to leave for the answer.
+    pub reserve_output: u64,
+    /// The share of the window, up to 1, from which on the context is summarised.
+    pub compact_at: f64,
+}
+
+/// The share of the window from which on old results are cleared, below `compact_at`.
+const CLEAR_AT: f64 = 0.6;
+
+impl ContextBudget {
+    /// The budget of a model; of a long answer a quarter of the window is kept free at most.
+    pub fn new(window: Option<u64>, max_tokens: u32, compact_at: f64) -> Self {
+        let wanted = if max_tokens == 0 { 4_096 } else { u64::from(max_tokens) };
+        let reserve_output = window.map_or(wanted, |window| wanted.min(window / 4));
+        Self { window, reserve_output, compact_at }
+    }
+
+    /// The most tokens of a request before the context is summarised; nothing where no window is known.
+    pub fn limit(&self) -> Option<u64> {
+        let window = self.window?;
+        Some(share(window, self.compact_at).min(window.saturating_sub(self.reserve_output)))
+    }
+
+    /// Whether a request of so many tokens is to be made smaller by a summary.
+    pub fn should_compact(&self, tokens: u64) -> bool {
+        self.limit().is_some_and(|limit| tokens > limit)
+    }
+
+    /// Whether it is worth to clear old results of a request of so many tokens.
+    pub fn should_clear(&self, tokens: u64) -> bool {
+        let Some((window, limit)) = self.window.zip(self.limit()) else { return false };
+        tokens > share(window, CLEAR_AT).min(limit)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a share of a window, which has far fewer than 2^52 tokens"
+)]
+fn share(window: u64, share: f64) -> u64 {
+    (window as f64 * share.clamp(0.0, 1.0)) as u64
+}
+
+/// What the next request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextEstimate {
+    /// What the server counted of the beginning, where that is still sent.
+    pub baseline: Option<u64>,
+    /// What is estimated of the rest, without a margin.
+    pub added: u64,
+}
+
+impl ContextEstimate {
+    /// All of it, with the margin on what is estimated.
+    pub fn tokens(&self) -> u64 {
+        self.baseline.unwrap_or(0) + self.added + self.added * MARGIN / 100
+    }
+}
+
+/// The estimate for the next request of a session; `fixed_bytes` is the size of instructions and tools.
+///
+/// Costs what was added since the last count, or one pass over the dialogue where there is none.
+pub fn estimate(state: &State, fixed_bytes: usize) -> ContextEstimate {
+    let counted = state.reported().filter(|last| last.revision == state.revision());
+    match counted.and_then(|last| Some((tokens_of_request(&last.usage)?, last.messages))) {
+        Some((baseline, messages)) => {
+            let rest = state.messages().get(messages..).unwrap_or_default();
+            ContextEstimate { baseline: Some(baseline), added: tokens_of(rest) }
+        }
+        None => {
+            let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
+            ContextEstimate { baseline: None, added: fixed + tokens_of(state.messages()) }
+        }
+    }
+}
+
+/// What a server counted for a request and its answer. Unknown without the input or the output; a cache
+/// that is not told is one that was not used.
+fn tokens_of_request(usage: &Usage) -> Option<u64> {
+    let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+    Some(usage.input?.saturating_add(cached).saturating_add(usage.output?))
+}
+
+/// The estimate for messages.
+pub fn tokens_of(messages: &[Arc<Message>]) -> u64 {
+    messages.iter().flat_map(|message| message.content()).map(tokens_of_block).sum()
+}
+
+/// The estimate for one block.
+pub(super) fn tokens_of_block(block: &ContentBlock) -> u64 {
+    let pictures = |images: &[ImageData]| images.len() as u64 * IMAGE;
+    AROUND
+        + match block {
+            ContentBlock::Text { text, .. } => tokens_of_text(text),
+            ContentBlock::Image(_) => IMAGE,
+            ContentBlock::Reasoning { text, meta } => {
+                tokens_of_text(text) + meta.as_ref().map_or(0, |meta| tokens_of_json(&meta.data))
+            }
+            ContentBlock::ToolCall { name, arguments, .. } => {
+                tokens_of_text(name) + tokens_of_json(arguments)
+            }
+            ContentBlock::ToolResult { content, images, .. } => {
+                tokens_of_text(content) + pictures(images)
+            }
+            ContentBlock::Opaque { meta } => tokens_of_json(&meta.data),
+        }
+}
+
+/// The estimate for a text, rounded up.
+pub fn tokens_of_text(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(BYTES_A_TOKEN)
+}
+
+fn tokens_of_json(value: &Value) -> u64 {
+    bytes_of_json(value).div_ceil(BYTES_A_TOKEN)
+}
+
+fn bytes_of_json(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 6,
+        Value::String(text) => text.len() as u64 + 3,
+        Value::Array(items) => items.iter().map(bytes_of_json).sum::<u64>() + 2,
+        Value::Object(fields) => {
+            fields
+                .iter()
+                .map(|(name, field)| name.len() as u64 + 4 + bytes_of_json(field))
+                .sum::<u64>()
+                + 2
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::record::{Change, Meta, Record, ReplaceReason};
+
+    fn state(records: &[Record]) -> State {
+        let mut state = State::default();
+        state.apply(&Record::SessionStarted(Meta::default())).unwrap();
+        records.iter().for_each(|record| state.apply(record).unwrap());
+        state
+    }
+
+    fn user(text: &str) -> Record {
+        let message = Arc::new(Message::user_text(text));
+        Record::MessageAppended { message, notices: Vec::new() }
+    }
+
+    fn answer(text: &str) -> Record {
+        let message = Arc::new(Message::assistant_text(text));
+        Record::MessageAppended { message, notices: Vec::new() }
+    }
+
+    fn usage(usage: Usage) -> Record {
+        Record::Usage { step: 1, revision: 0, usage, cost_usd: None }
+    }
+
+    fn counted(input: Option<u64>, output: Option<u64>) -> Usage {
+        Usage { input, output, cache_read: Some(30), ..Usage::default() }
+    }
+
+    #[test]
+    fn only_what_was_added_after_a_count_is_estimated() {
+        let state = state(&[
+            user(&"x".repeat(4_000)),
+            answer("a"),
+            usage(counted(Some(100), Some(20))),
+            user(&"y".repeat(400)),
+        ]);
+        let estimate = estimate(&state, 1 << 20);
+        assert_eq!(estimate, ContextEstimate { baseline: Some(150), added: 108 });
+        assert_eq!(estimate.tokens(), 150 + 108 + 10);
+    }
+
+    #[test]
+    fn an_unknown_count_is_not_a_count_of_zero() {
+        let of = |input, output| {
+            let state = state(&[user("12345678"), answer("a"), usage(counted(input, output))]);
+            estimate(&state, 400)
+        };
+        assert_eq!(of(None, Some(1)).baseline, None);
+        assert_eq!(of(Some(1), None).baseline, None);
+        assert_eq!(of(Some(0), Some(0)).baseline, Some(30));
+        assert_eq!(of(None, None).added, 100 + 10 + 9);
+    }
+
+    #[test]
+    fn another_model_and_a_changed_beginning_end_the_baseline() {
+        let before = [user("q"), answer("a"), usage(counted(Some(9), Some(9)))];
+        let replaced = Record::ContextReplaced {
+            revision: 0,
+            reason: ReplaceReason::Cleared,
+            change: Change::Results { cleared: Vec::new() },
+            before_tokens: None,
+            after_tokens: None,
+        };
+        for change in [replaced, Record::ModelChanged { model: "other:m".into() }] {
+            let mut state = state(&before);
+            assert!(estimate(&state, 0).baseline.is_some());
+            state.apply(&change).unwrap();
+            assert_eq!(estimate(&state, 0).baseline, None, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn room_is_left_for_the_answer_and_an_unknown_window_limits_nothing() {
+        let budget = ContextBudget::new(Some(10_000), 1_000, 0.8);
+        assert_eq!(budget.limit(), Some(8_000));
+        assert!(budget.should_compact(8_001) && !budget.should_compact(8_000));
+        assert!(budget.should_clear(6_001) && !budget.should_clear(6_000));
+        assert_eq!(ContextBudget::new(Some(10_000), 9_000, 0.95).limit(), Some(7_500));
+        let unknown = ContextBudget::new(None, 0, 0.8);
+        assert!(!unknown.should_compact(u64::MAX) && !unknown.should_clear(u64::MAX));
+    }
+}

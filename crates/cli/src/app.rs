@@ -7,6 +7,7 @@ mod lookup;
 mod models;
 mod plan;
 pub(crate) mod policy;
+mod retention;
 mod room;
 mod sandbox;
 mod session;
@@ -29,6 +30,7 @@ use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::session::Origin;
 use agent::session::record::Meta;
 use agent::session::record::StampReason;
+use agent::session::store::Store;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
@@ -51,7 +53,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
-use crate::{complain, demo, doctor, logs, redaction, trial};
+use crate::{complain, demo, doctor, history, logs, redaction, trial};
 
 /// Why the work could not begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -258,7 +260,7 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let session = self.choose(&cwd)?;
+        let session = self.choose(&configuration, &cwd)?;
         let models = self.models(&configuration, Some(&session), &cwd)?;
         let model = tokio::select! {
             model = models.first(Witness::Person) => model?,
@@ -275,11 +277,12 @@ impl Work {
         let (events, receiver) = agent::channel::channel();
         let Resolved { provider, model, room, .. } = model;
         let origin = self.origin(session, &model, &cwd);
+        let tail = history::tail(&origin.state);
         let asked = (provider, model, origin);
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), events.clone())?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, room, models, history }.run().await)
+        Ok(Repl { agent, events, ui, signals, room, models, history, tail }.run().await)
     }
 
     /// All that may fail before a turn, cheapest first.
@@ -287,7 +290,7 @@ impl Work {
         let cwd = workspace(self.args.cwd.as_deref())?;
         let configuration = config::load(&self.args, &self.env, &cwd)?;
         tell(&configuration);
-        let session = self.choose(&cwd)?;
+        let session = self.choose(&configuration, &cwd)?;
         let models = self.models(&configuration, Some(&session), &cwd)?;
         let model = models.first(Witness::Nobody).await?;
         self.begin_recording(&models, &model, &cwd)?;
@@ -300,11 +303,15 @@ impl Work {
     }
 
     /// The session that this run writes; from here on its id is the run's.
-    fn choose(&mut self, cwd: &Path) -> Result<Session, StartError> {
+    fn choose(&mut self, configuration: &Configuration, cwd: &Path) -> Result<Session, StartError> {
+        // What is written to a session's file is without the keys of all providers from its first line on.
+        learn_secrets(configuration, cwd);
+        let limits = &configuration.settings.runtime.sessions;
         let choice = session::Choice::new(&self.args, &self.env, cwd, &self.session_id)?;
         self.session_id.clone_from(&choice.id);
-        let resumed = choice.resume(cwd)?;
-        for notice in resumed.iter().flat_map(|resumed| &resumed.notices) {
+        let resumed = choice.resume(cwd, limits)?;
+        let crowded = choice.crowded(limits);
+        for notice in resumed.iter().flat_map(|resumed| &resumed.notices).chain(&crowded) {
             complain(&format!("anvil: {notice}\n"));
         }
         Ok(Session { choice, resumed: resumed.map(|resumed| resumed.origin) })
@@ -312,15 +319,15 @@ impl Work {
 
     /// What the agent goes on with, or begins.
     fn origin(&self, session: Session, model: &ModelRef, cwd: &Path) -> Origin {
-        session.resumed.unwrap_or_else(|| {
-            session.choice.begin(Meta {
-                id: self.session_id.clone(),
-                cwd: cwd.to_owned(),
-                model: model.label.clone(),
-                anvil: env!("CARGO_PKG_VERSION").to_owned(),
-                ..Meta::default()
-            })
-        })
+        if let Some(before) = session.model().filter(|before| *before != model.label) {
+            complain(&format!(
+                "anvil: {before} answered before and {} answers now; what only the other can read is left out\n",
+                model.label
+            ));
+        }
+        session
+            .resumed
+            .unwrap_or_else(|| session.choice.begin(meta(&self.session_id, cwd, &model.label)))
     }
 
     fn models(
@@ -329,9 +336,8 @@ impl Work {
         session: Option<&Session>,
         cwd: &Path,
     ) -> Result<Models, StartError> {
-        // From here on it is known whose keys there are, and nothing has been asked yet.
-        let settings = &configuration.settings;
-        redaction::learn(settings.key_variables(), cwd, &settings.instructions.mask);
+        // Nothing has been asked yet.
+        learn_secrets(configuration, cwd);
         let tape = tape::open(&self.args, cwd, &self.session_id)?;
         // Whoever names a model means that one; else a replay asks the one that was recorded.
         let recorded = match self.args.model {
@@ -443,6 +449,13 @@ struct Prepared {
     session: Session,
 }
 
+/// From here on it is known whose keys there are, and how much the log may hold.
+fn learn_secrets(configuration: &Configuration, cwd: &Path) {
+    let settings = &configuration.settings;
+    redaction::learn(settings.key_variables(), cwd, &settings.instructions.mask);
+    logs::limit(settings.runtime.sessions.max_log_mb);
+}
+
 /// Tells what a person has to know about the configuration before the work.
 fn tell(configuration: &Configuration) {
     for notice in &configuration.notices {
@@ -528,6 +541,25 @@ pub(crate) fn demo_commands(cwd: &Path) -> (Bash, Option<String>) {
         format!("In this demo {promise}. The usual sandbox does not work here: {why}")
     });
     (Bash::new(Arc::new(sandbox)), note)
+}
+
+/// Who answers in the demo, as people write it.
+pub(crate) const DEMO_MODEL: &str = "demo:script";
+
+/// The session of the demo, kept below `dir`.
+pub(crate) fn demo_session(dir: &Path, cwd: &Path, id: &str) -> Origin {
+    session::kept_in(&Store::new(dir), meta(id, cwd, DEMO_MODEL))
+}
+
+/// What a session is when it begins.
+fn meta(id: &str, cwd: &Path, model: &str) -> Meta {
+    Meta {
+        id: id.to_owned(),
+        cwd: cwd.to_owned(),
+        model: model.to_owned(),
+        anvil: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Meta::default()
+    }
 }
 
 /// The folder to work in, absolute and without symbolic links.

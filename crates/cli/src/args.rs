@@ -269,13 +269,13 @@ pub(crate) enum SessionsAction {
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
-    /// Print one as a single JSON document
+    /// Print one as a single document
     Export {
         /// Its id, or the beginning of it
         id: String,
-        /// As Markdown instead
-        #[arg(long)]
-        markdown: bool,
+        /// As what
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: ExportFormat,
     },
     /// List the sessions that nobody wrote for a while, of all directories, and delete them with --yes
     Prune {
@@ -286,6 +286,16 @@ pub(crate) enum SessionsAction {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// What a session is given out as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object with all messages
+    #[default]
+    Json,
+    /// Markdown to read
+    Markdown,
 }
 
 /// What can be done about trust.

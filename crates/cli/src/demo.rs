@@ -14,6 +14,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::permissions::ByName;
 use agent::process::{self, Keep, Spec, Status};
 use agent::secrets::child_env;
+use agent::session::Origin;
 use agent::tools::access::AccessRules;
 use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
 use llm::recording::Player;
@@ -75,7 +76,13 @@ pub(crate) async fn run(
     if let Err(error) = say(&opening) {
         return Ok(output_failed(&error));
     }
-    let (outcome, shown) = turn(&cwd, &session_id, is_plain, signals).await?;
+    // Beside the project, so that its commands see the project alone.
+    let kept = tempfile::Builder::new()
+        .prefix("anvil-demo-session-")
+        .tempdir()
+        .map_err(|error| StartError::Config(format!("no temporary folder can be made: {error}")))?;
+    let origin = app::demo_session(kept.path(), &cwd, &session_id);
+    let (outcome, shown) = turn(&cwd, (&session_id, origin), is_plain, signals).await?;
     if let Err(error) = shown {
         return Ok(output_failed(&error));
     }
@@ -105,7 +112,7 @@ fn make_project() -> io::Result<TempDir> {
 /// The turn, and whether all of it could be shown.
 async fn turn(
     cwd: &Path,
-    session_id: &str,
+    (session_id, origin): (&str, Origin),
     is_plain: bool,
     signals: &Signals,
 ) -> Result<(TurnOutcome, io::Result<()>), StartError> {
@@ -125,7 +132,7 @@ async fn turn(
     let mut agent = Agent::new(AgentParts {
         provider: script()?,
         model: ModelRef {
-            label: "demo:script".to_owned(),
+            label: app::DEMO_MODEL.to_owned(),
             id: "script".to_owned(),
             ..ModelRef::default()
         },
@@ -136,7 +143,7 @@ async fn turn(
         approver: Arc::new(AllowAll),
         events: events.clone(),
         cwd: cwd.to_owned(),
-        origin: agent::session::Origin::default(),
+        origin,
         session_id: session_id.to_owned(),
         config: AgentConfig {
             max_steps: 20,

@@ -4,6 +4,7 @@ mod transcript;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use agent::session::store::{Entry, Store};
 use serde_json::{Value, json};
 
 use crate::app::StartError;
-use crate::args::{OutputFormat, SessionsAction};
+use crate::args::{ExportFormat, OutputFormat, SessionsAction};
 use crate::redaction;
 
 /// The largest file that is read for its cost in a list, in bytes.
@@ -22,6 +23,9 @@ const READ_FOR_COST: u64 = 8 << 20;
 
 /// The most sessions in a list that is read by a person.
 const LISTED: usize = 20;
+
+/// The most lines of a session that are shown before it goes on.
+const TAIL: usize = 12;
 
 /// The most characters of a first prompt in a list.
 const EXCERPT: usize = 60;
@@ -46,12 +50,14 @@ pub(crate) fn sessions(
             let state = load(&entry.path).map_err(wrong)?.state;
             Ok(facts(&entry, &state) + "\n" + &clean(&transcript::text(&state)))
         }
-        Some(SessionsAction::Export { id, markdown }) => {
+        Some(SessionsAction::Export { id, format }) => {
             let entry = store.find(cwd, id).map_err(usage)?;
             let state = load(&entry.path).map_err(wrong)?.state;
-            match markdown {
-                true => Ok(redaction::clean(&transcript::markdown(&state)).into_owned()),
-                false => Ok(export(&state)),
+            match format {
+                ExportFormat::Markdown => {
+                    Ok(redaction::clean(&transcript::markdown(&state)).into_owned())
+                }
+                ExportFormat::Json => Ok(export(&state)),
             }
         }
         Some(SessionsAction::Fsck { id, all }) => {
@@ -79,6 +85,20 @@ pub(crate) fn replay(id: &str, store: &Store, cwd: &Path) -> Result<String, Star
     Ok(clean(&transcript::text(&state)))
 }
 
+/// The end of what was said in a session that goes on; nothing of one that begins.
+pub(crate) fn tail(state: &State) -> Option<String> {
+    let text = clean(&transcript::text(state));
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let more = match lines.len().saturating_sub(TAIL) {
+        0 => String::new(),
+        more => format!("({more} lines before; `anvil replay` shows them)\n"),
+    };
+    Some(format!("{more}{}\n\n", lines[lines.len().saturating_sub(TAIL)..].join("\n")))
+}
+
 fn usage(error: impl std::fmt::Display) -> StartError {
     StartError::Usage(error.to_string())
 }
@@ -99,7 +119,8 @@ fn one_line(text: &str) -> String {
 fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
     if format != OutputFormat::Text {
         let all: Vec<Value> = entries.iter().map(object).collect();
-        return format!("{}\n", json!({ "cwd": cwd, "sessions": all }));
+        let document = json!({ "cwd": cwd, "sessions": all });
+        return sanitize::json(&format!("{document}\n")).into_string();
     }
     if entries.is_empty() {
         return format!("No session was kept in {} yet.\n", one_line(&cwd.to_string_lossy()));
@@ -197,7 +218,7 @@ fn export(state: &State) -> String {
         "turns": state.turns(),
         "cost_usd": state.cost_usd(),
     });
-    format!("{document:#}\n")
+    sanitize::json(&format!("{document:#}\n")).into_string()
 }
 
 /// Looks every file through, mends a torn end, and says what else is wrong.
@@ -250,7 +271,7 @@ fn prune(entries: &[Entry], older_than: Duration, yes: bool) -> Result<String, S
                     line(&mut text, &format!("kept, in use: {path}"));
                     continue;
                 }
-                _ => fs::remove_file(&entry.path).map_err(wrong)?,
+                _ => remove(&entry.path).map_err(wrong)?,
             }
         }
         line(&mut text, &format!("{} {path}", if yes { "deleted" } else { "would delete" }));
@@ -261,6 +282,17 @@ fn prune(entries: &[Entry], older_than: Duration, yes: bool) -> Result<String, S
         &format!("{count} sessions, {bytes} bytes{}", if count == 0 { "" } else { way }),
     );
     Ok(text)
+}
+
+/// Removes a session's file, and the torn end that was kept beside it.
+fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    let mut torn = path.to_owned().into_os_string();
+    torn.push(".torn");
+    match fs::remove_file(torn) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn line(text: &mut String, says: &str) {

@@ -36,6 +36,8 @@ pub(crate) struct Repl {
     pub(crate) models: Models,
     /// Where the lines that were typed are kept; nowhere without a data folder.
     pub(crate) history: Option<PathBuf>,
+    /// The end of what was said before, for a session that goes on.
+    pub(crate) tail: Option<String>,
 }
 
 /// Whether the conversation goes on, and what the person reads before the next prompt.
@@ -54,7 +56,8 @@ impl Repl {
                 return Exit::Failed;
             }
         };
-        let mut say = fitted(&self.greeting(), terminal::width()) + &self.warning().await;
+        let opening = self.tail.take().unwrap_or_default() + &self.greeting();
+        let mut say = fitted(&opening, terminal::width()) + &self.warning().await;
         let mut turns = 0;
         let exit = loop {
             let input = tokio::select! {

@@ -115,7 +115,7 @@ fn a_session_is_shown_replayed_and_exported() {
     assert_eq!(replayed.out, "> A question\n\nAn answer.\n\n");
     let document = anvil(&home, &["sessions", "export", &id]).json();
     assert_eq!(document["messages"][1]["content"][0]["text"], "An answer.");
-    let markdown = anvil(&home, &["sessions", "export", &id, "--markdown"]);
+    let markdown = anvil(&home, &["sessions", "export", &id, "--format", "markdown"]);
     assert!(markdown.out.contains("## User\n\nA question\n"), "{}", markdown.out);
 }
 
@@ -244,4 +244,68 @@ fn sessions_are_their_users_alone() {
     assert_eq!(mode(file.parent().unwrap()), 0o700);
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains("sk-test-0123456789abcdef0123"));
+}
+
+#[test]
+fn a_session_near_its_limit_is_told_of_and_one_at_it_is_refused_unless_it_is_not_kept() {
+    let (home, id) = one();
+    fs::create_dir_all(home.config()).unwrap();
+    fs::write(home.config().join("config.toml"), "[sessions]\nmax_file_mb = 1\n").unwrap();
+    let file = file(&home, &id);
+    let grow = |to: usize| {
+        let mut text = fs::read_to_string(&file).unwrap();
+        let seq = text.lines().count();
+        let blank = "x".repeat(to - text.len());
+        text += &format!(
+            "{{\"v\":1,\"seq\":{seq},\"ts\":0,\"type\":\"todos_changed\",\"todos\":\"{blank}\"}}\n"
+        );
+        fs::write(&file, text).unwrap();
+    };
+    grow(850_000);
+    let mut command = home.anvil_with(&Model::new([Answer::text("x")]));
+    let ran = run(command.args(["-p", "x", "-c", "--no-stdin"]));
+    assert!(ran.assert_code(0).err.contains("sessions.max_file_mb"), "{}", ran.err);
+    grow(1_100_000);
+    let before = fs::read(&file).unwrap();
+    let model = Model::new([Answer::text("x")]);
+    let report = ask(&home, &model, &["-p", "x", "-c"]).assert_code(1).json();
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("max_file_mb") && message.contains("export"), "{message}");
+    assert!(model.requests().is_empty());
+    assert_eq!(fs::read(&file).unwrap(), before);
+    ask(&home, &model, &["-p", "x", "-c", "--ephemeral"]).assert_code(0);
+}
+
+#[test]
+fn a_provider_key_that_looks_like_nothing_stays_out_of_a_session_that_goes_on() {
+    let (home, id) = one();
+    fs::create_dir_all(home.config()).unwrap();
+    let provider = "[providers.own]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:1\"\n\
+                    api_key_env = \"GATE\"\n";
+    fs::write(home.config().join("config.toml"), provider).unwrap();
+    let mut command = home.anvil_with(&Model::new([Answer::text("It is plain-words-here.")]));
+    command.env("GATE", "plain-words-here");
+    run(command.args(["-p", "x", "-c", "--no-stdin"])).assert_code(0);
+    let text = fs::read_to_string(file(&home, &id)).unwrap();
+    assert!(text.contains("It is ") && !text.contains("plain-words-here"), "{text}");
+}
+
+#[test]
+fn another_model_than_before_is_told() {
+    let (home, _) = one();
+    let mut command = home.anvil_with(&Model::new([Answer::text("Yes.")]));
+    let ran = run(command.args(["-p", "x", "-c", "-m", "anthropic:other", "--no-stdin"]));
+    assert!(ran.assert_code(0).err.contains("anthropic:other answers now"), "{}", ran.err);
+}
+
+#[test]
+fn a_document_stays_json_whatever_was_said() {
+    let home = Home::new();
+    let said = "a\u{202e}b\u{9b}2J";
+    ask(&home, &Model::new([Answer::text(said)]), &["-p", said]).assert_code(0);
+    let id = anvil(&home, &["sessions", "--output-format", "json"]).json();
+    let id = id["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let ran = anvil(&home, &["sessions", "export", &id]);
+    assert_eq!(ran.json()["messages"][1]["content"][0]["text"], said);
+    assert!(!ran.out.contains('\u{202e}'), "{}", ran.out);
 }

@@ -19,7 +19,7 @@ pub mod text;
 
 pub use builtin::{BuiltinProvider, FromVariable, environment};
 pub use digest::{Request, TooManyWords, digest_of, named_words};
-pub use file::{ConfigFile, ProviderEntry, json_schema};
+pub use file::{ConfigFile, ProviderEntry, SessionsSection, json_schema};
 pub use key::Key;
 pub use layers::{Layer, Layers, Place, Setting, Sources, Trust};
 pub use origin::{CredentialOrigin, Origin, shown};

@@ -197,6 +197,13 @@ impl Store {
         Ok(entries)
     }
 
+    /// The bytes of all files of all workspaces. Folders and files that cannot be looked at count nothing.
+    pub fn total_bytes(&self) -> u64 {
+        let folders = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
+        files.flatten().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
     /// The session of this workspace that was written last.
     ///
     /// # Errors

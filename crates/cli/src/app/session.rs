@@ -7,7 +7,9 @@ use agent::session::journal::{self, Journal, JournalError};
 use agent::session::record::Meta;
 use agent::session::store::{Entry, Store};
 
-use super::{Environment, StartError, new_session_id};
+use llm::config::SessionsSection;
+
+use super::{Environment, StartError, new_session_id, retention};
 use crate::args::Args;
 use crate::redaction;
 
@@ -72,11 +74,20 @@ impl Choice {
     /// The session to go on with, if one is.
     ///
     /// # Errors
-    /// When it is damaged, in use, or cannot be read.
-    pub(super) fn resume(&self, cwd: &Path) -> Result<Option<Resumed>, StartError> {
+    /// When it is damaged, in use, longer than `limits` let it be, or cannot be read.
+    pub(super) fn resume(
+        &self,
+        cwd: &Path,
+        limits: &SessionsSection,
+    ) -> Result<Option<Resumed>, StartError> {
         let Some(entry) = &self.resumed else { return Ok(None) };
         let redactor = redaction::current();
-        let mut notices = Vec::new();
+        // Whoever keeps nothing makes no file longer.
+        let near = match self.store {
+            Some(_) => retention::of_file(&entry.id, entry.size, limits),
+            None => Ok(None),
+        };
+        let mut notices: Vec<String> = near.map_err(StartError::Session)?.into_iter().collect();
         let (journal, state) = match &self.store {
             None => (None, journal::load(&entry.path).map_err(session)?.state),
             Some(store) if self.is_fork => {
@@ -101,17 +112,29 @@ impl Choice {
         Ok(Some(Resumed { origin: Origin { state, journal, trouble: None }, notices }))
     }
 
+    /// What a person has to know about the size of all sessions.
+    pub(super) fn crowded(&self, limits: &SessionsSection) -> Option<String> {
+        retention::of_all(self.store.as_ref()?.total_bytes(), limits)
+    }
+
     /// A new session. Where it cannot be kept it goes on all the same, and the reason is told with its
     /// first turn.
     pub(super) fn begin(&self, meta: Meta) -> Origin {
-        let Some(store) = &self.store else { return Origin::unsaved(meta) };
-        match store.create(meta.clone(), redaction::current()) {
-            Ok((journal, state)) => Origin { state, journal: Some(journal), trouble: None },
-            Err(error) => {
-                tracing::warn!(%error, "the session is not kept");
-                let trouble = format!("{error}; the run goes on and is not kept");
-                Origin { trouble: Some(trouble), ..Origin::unsaved(meta) }
-            }
+        match &self.store {
+            Some(store) => kept_in(store, meta),
+            None => Origin::unsaved(meta),
+        }
+    }
+}
+
+/// A new session in `store`, or one that says why it is not kept.
+pub(super) fn kept_in(store: &Store, meta: Meta) -> Origin {
+    match store.create(meta.clone(), redaction::current()) {
+        Ok((journal, state)) => Origin { state, journal: Some(journal), trouble: None },
+        Err(error) => {
+            tracing::warn!(%error, "the session is not kept");
+            let trouble = format!("{error}; the run goes on and is not kept");
+            Origin { trouble: Some(trouble), ..Origin::unsaved(meta) }
         }
     }
 }

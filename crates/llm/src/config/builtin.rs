@@ -91,6 +91,9 @@ pub(super) fn settings() -> Vec<(Key, Value)> {
         (Key::of(["sandbox", "network"]), json!(false)),
         (Key::of(["retry", "max_attempts"]), json!(5)),
         (Key::of(["retry", "deadline_s"]), json!(300)),
+        (Key::of(["sessions", "max_file_mb"]), json!(512)),
+        (Key::of(["sessions", "max_total_mb"]), json!(4096)),
+        (Key::of(["sessions", "max_log_mb"]), json!(16)),
     ];
     for provider in &PROVIDERS {
         let key = |field| Key::of(["providers", provider.name, field]);

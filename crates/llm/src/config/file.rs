@@ -32,6 +32,8 @@ pub struct ConfigFile {
     pub sandbox: SandboxSection,
     /// How failed requests are repeated.
     pub retry: RetrySection,
+    /// How much is kept of sessions and of the log.
+    pub sessions: SessionsSection,
     /// Tool servers by name.
     pub mcp: BTreeMap<String, McpEntry>,
     /// Commands that run at fixed points of a session.
@@ -222,6 +224,18 @@ pub struct RetrySection {
     pub max_attempts: Option<NonZeroU32>,
     /// Seconds that all tries of a request may take together.
     pub deadline_s: Option<u64>,
+}
+
+/// `[sessions]`: sizes in megabytes (1 048 576 bytes).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SessionsSection {
+    /// The size of a session's file from which no further run goes on with it.
+    pub max_file_mb: Option<NonZeroU32>,
+    /// The size of all sessions together from which every start says so.
+    pub max_total_mb: Option<NonZeroU32>,
+    /// The size from which the log begins a new file; the one before it is kept.
+    pub max_log_mb: Option<NonZeroU32>,
 }
 
 /// `[mcp.NAME]`: one tool server.

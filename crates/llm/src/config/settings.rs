@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::file::{
     AgentSection, ConfigFile, HooksSection, McpEntry, Mode, ModelEntry, ProviderEntry, Purpose,
-    RetrySection, Rule, SandboxSection,
+    RetrySection, Rule, SandboxSection, SessionsSection,
 };
 use super::key::Key;
 use super::layers::{Layer, Layers, Setting, Trust};
@@ -56,6 +56,8 @@ pub struct TrustedRuntimeConfig {
     pub allow: Vec<Rule>,
     /// How commands are confined.
     pub sandbox: SandboxSection,
+    /// How much is kept of sessions and of the log.
+    pub sessions: SessionsSection,
     /// Tool servers by name.
     pub mcp: BTreeMap<String, McpEntry>,
     /// Commands that run at fixed points of a session.
@@ -114,6 +116,7 @@ impl Settings {
             mode: trusted.permissions.mode,
             allow: trusted.permissions.allow,
             sandbox: trusted.sandbox,
+            sessions: trusted.sessions,
             mcp: trusted.mcp,
             hooks: trusted.hooks,
         };

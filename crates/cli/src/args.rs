@@ -535,7 +535,7 @@ mod tests {
     fn times_are_read_with_and_without_a_unit() {
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        for wrong in ["", "m", "0", "5d", "1.5h", "-1s", "99999999999999999999s"] {
+        for wrong in ["", "m", "0", "5w", "1.5h", "-1s", "99999999999999999999s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

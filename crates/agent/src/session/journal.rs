@@ -34,6 +34,8 @@ pub struct Journal {
     seq: u64,
     /// Lines that are not in the file yet.
     unsaved: Vec<u8>,
+    /// Whether a part of them is behind the last whole record and has to go first.
+    has_a_part: bool,
     redactor: Arc<Redactor>,
 }
 
@@ -89,7 +91,7 @@ impl Journal {
 
     fn over(file: File, path: &Path, redactor: Arc<Redactor>) -> Self {
         let (file, path) = (Arc::new(file), path.to_owned());
-        Self { file, path, len: 0, seq: 0, unsaved: Vec::new(), redactor }
+        Self { file, path, len: 0, seq: 0, unsaved: Vec::new(), has_a_part: false, redactor }
     }
 
     /// The file.
@@ -146,21 +148,29 @@ impl Journal {
     }
 
     fn write_unsaved(&mut self) -> Result<(), JournalError> {
-        match (&*self.file).write_all(&self.unsaved) {
-            Ok(()) => {
-                self.len += self.unsaved.len() as u64;
-                self.unsaved.clear();
-                // One huge record must not cost its memory for ever.
-                self.unsaved.shrink_to(1 << 20);
+        self.take_part_back()?;
+        if let Err(error) = (&*self.file).write_all(&self.unsaved) {
+            self.has_a_part = true;
+            if let Err(error) = self.take_part_back() {
+                tracing::warn!(%error, "a half-written record stays in the session's file");
             }
-            Err(error) => {
-                if let Err(error) = self.file.set_len(self.len) {
-                    tracing::warn!(%error, "a half-written record stays in the session's file");
-                }
-                return Err(JournalError::io(&self.path, error));
-            }
+            return Err(JournalError::io(&self.path, error));
         }
+        self.len += self.unsaved.len() as u64;
+        self.unsaved.clear();
+        // One huge record must not cost its memory for ever.
+        self.unsaved.shrink_to(1 << 20);
         self.still_there()
+    }
+
+    /// Cuts off what a failed write left: no record may be written behind half of one.
+    fn take_part_back(&mut self) -> Result<(), JournalError> {
+        if self.has_a_part {
+            let cut = self.file.set_len(self.len);
+            cut.map_err(|error| JournalError::io(&self.path, error))?;
+            self.has_a_part = false;
+        }
+        Ok(())
     }
 
     /// What is written to a file that was removed is lost with the program.

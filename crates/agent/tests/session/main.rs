@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
 mod damage;
+mod full_disk;
 mod replay;
 
 use std::fs;

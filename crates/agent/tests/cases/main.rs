@@ -11,13 +11,14 @@ mod fs;
 mod memory;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod sessions;
 mod shell;
 mod support;
 
 use std::collections::BTreeMap;
 
 /// The kinds that have a module here.
-const COVERED: &[&str] = &["bash", "edit", "fs", "sandbox", "shell"];
+const COVERED: &[&str] = &["bash", "edit", "fs", "sandbox", "sessions", "shell"];
 
 #[test]
 fn kinds_that_no_module_covers_are_counted_and_told() {

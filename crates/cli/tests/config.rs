@@ -249,7 +249,7 @@ fn what_is_configured_and_not_acted_on_is_said_once() {
     let lines: Vec<&str> =
         ran.err.lines().filter(|line| line.contains("does not act on")).collect();
     assert_eq!(lines.len(), 1, "{ran:?}");
-    assert!(lines[0].contains("mcp.fs") && lines[0].contains("hook stop ("), "{ran:?}");
+    assert!(lines[0].contains("mcp fs (") && lines[0].contains("hook stop ("), "{ran:?}");
 }
 
 #[test]

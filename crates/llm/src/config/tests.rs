@@ -382,7 +382,7 @@ fn the_documented_file_is_one_without_a_fault() {
 fn what_is_set_and_not_acted_on_is_told() {
     let user = "[agent]\ncompact_at = 0.5\n[mcp.fs]\ncommand = \"x\"";
     let told = Given { user, ..Given::default() }.settings().not_enforced();
-    assert!(told.len() == 1 && told[0].contains("mcp.fs"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("mcp fs ("), "{told:?}");
     for nothing in ["default_model = \"x\"", "[permissions]\nask = []"] {
         assert_eq!(untrusted(nothing).not_enforced(), [""; 0]);
     }

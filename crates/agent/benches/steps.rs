@@ -38,6 +38,7 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
         events,
         cwd: "/".into(),
         origin: agent::session::Origin::default(),
+        steering: Arc::new(agent::steering::Unsteered),
         session_id: "s".into(),
         config: AgentConfig {
             max_steps: steps,

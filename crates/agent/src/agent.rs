@@ -5,6 +5,7 @@ pub mod compaction;
 mod permit;
 mod recover;
 mod sample;
+mod steer;
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -20,12 +21,14 @@ use self::compaction::CompactError;
 use crate::approval::Approver;
 use crate::channel::EventSender;
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
+use crate::expand::ExpandPastes;
 use crate::permissions::{Policy, Programs};
 use crate::registry::ToolRegistry;
 use crate::session::journal::JournalError;
 use crate::session::record::{How, Record, StampReason};
 use crate::session::reduce::{ReduceError, State};
 use crate::session::{AddUserError, Origin, Session};
+use crate::steering::Steering;
 use crate::turn::{Input, Next, Turn};
 
 /// Version of the event format, told in `session_started`.
@@ -93,6 +96,8 @@ pub struct AgentParts {
     pub config: AgentConfig,
     /// What was said before, and where it is kept.
     pub origin: Origin,
+    /// Who says something while a turn runs.
+    pub steering: Arc<dyn Steering>,
 }
 
 /// A conversation with a model that can act.
@@ -107,6 +112,7 @@ pub struct Agent {
     cwd: PathBuf,
     session_id: String,
     config: AgentConfig,
+    steering: Arc<dyn Steering>,
     session: Session,
     /// Bytes of the tools in every request.
     tool_bytes: usize,
@@ -169,7 +175,7 @@ impl Agent {
         session.set_model(&parts.model, &*parts.provider);
         session.set_cache_key(&parts.session_id);
         Self {
-            provider: parts.provider,
+            provider: Arc::new(ExpandPastes::new(parts.provider)),
             model: parts.model,
             tools: parts.tools,
             policy: parts.policy,
@@ -179,6 +185,7 @@ impl Agent {
             cwd: parts.cwd,
             session_id: parts.session_id,
             config: parts.config,
+            steering: parts.steering,
             session,
             tool_bytes,
             in_vain: 0,
@@ -246,7 +253,7 @@ impl Agent {
     /// one the new one is told in words, because it would not go on with them.
     pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: ModelRef) -> usize {
         let calls_told = self.session.set_model(&model, &*provider);
-        self.provider = provider;
+        self.provider = Arc::new(ExpandPastes::new(provider));
         self.model = model;
         self.restamp(StampReason::Model);
         calls_told
@@ -290,6 +297,7 @@ impl Agent {
             next = match next {
                 Next::Sample { step } => self.sample(step, run).await,
                 Next::RunBatch => self.run_batch(run).await,
+                Next::Deliver => self.deliver(run).await,
                 Next::Finish(outcome) => return outcome,
             };
         }

@@ -103,6 +103,9 @@ fn text_of(event: &AgentEvent) -> usize {
         AgentEvent::StepFailed { error, .. } => error.message.len(),
         AgentEvent::VerificationFailed { reason, .. } => reason.len(),
         AgentEvent::SessionTrouble { message } => message.len(),
+        AgentEvent::NoticesDelivered { notices } => {
+            notices.iter().map(|notice| notice.text.len()).sum()
+        }
         AgentEvent::TurnFinished(summary) => summary.text.len(),
         AgentEvent::SessionStarted { .. }
         | AgentEvent::Phase(_)

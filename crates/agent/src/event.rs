@@ -4,6 +4,8 @@ use llm::{Phase, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::steering::notice::Notice;
+
 /// One thing that happened in a turn, in order.
 ///
 /// The JSON form is what `--output-format stream-json` prints, one line an event, with `seq` and
@@ -102,6 +104,11 @@ pub enum AgentEvent {
     SessionTrouble {
         /// What keeps it from being saved.
         message: String,
+    },
+    /// What was said while the turn ran is in the dialogue now.
+    NoticesDelivered {
+        /// In the order in which the model reads them.
+        notices: Vec<Notice>,
     },
     /// A required verifier did not confirm the result.
     VerificationFailed {

@@ -18,7 +18,11 @@ pub enum Input {
         finish: FinishReason,
         /// How many calls the committed message holds.
         calls: usize,
+        /// How many notices wait for the model.
+        notices: usize,
     },
+    /// The notices that waited are in the transcript, in a user message.
+    Delivered,
     /// No completion came.
     SampleFailed,
     /// Every call of the batch has its result in the transcript.
@@ -39,6 +43,8 @@ pub enum Next {
     },
     /// Run the calls of the message just committed.
     RunBatch,
+    /// Put the notices that wait into the transcript, and go on.
+    Deliver,
     /// Stop with this outcome.
     Finish(TurnOutcome),
 }
@@ -48,13 +54,17 @@ pub enum Next {
 pub struct Turn {
     max_steps: u32,
     steps: u32,
+    continuations: u32,
     outcome: Option<TurnOutcome>,
 }
+
+/// How often notices keep a turn going that the model would end. What comes later waits for the next.
+pub const MAX_CONTINUATIONS: u32 = 20;
 
 impl Turn {
     /// A turn of at most `max_steps` model requests.
     pub fn new(max_steps: u32) -> Self {
-        Self { max_steps, steps: 0, outcome: None }
+        Self { max_steps, steps: 0, continuations: 0, outcome: None }
     }
 
     /// Model requests made so far.
@@ -68,17 +78,28 @@ impl Turn {
             return Next::Finish(outcome);
         }
         match input {
-            Input::Prompt | Input::Ran if self.steps < self.max_steps => {
+            Input::Prompt | Input::Ran | Input::Delivered if self.steps < self.max_steps => {
                 self.steps += 1;
                 Next::Sample { step: self.steps }
             }
-            Input::Prompt | Input::Ran => self.finish(TurnOutcome::MaxSteps),
-            Input::Sampled { finish: FinishReason::ToolUse, calls: 1.. } => Next::RunBatch,
+            Input::Prompt | Input::Ran | Input::Delivered => self.finish(TurnOutcome::MaxSteps),
+            Input::Sampled { finish: FinishReason::ToolUse, calls: 1.., .. } => Next::RunBatch,
+            Input::Sampled { finish, calls: 0, notices: 1.. } if self.may_continue(finish) => {
+                self.continuations += 1;
+                Next::Deliver
+            }
             Input::Sampled { finish, .. } => self.finish(outcome_of(finish)),
             Input::SampleFailed => self.finish(TurnOutcome::Failed),
             Input::Cancelled => self.finish(TurnOutcome::Cancelled),
             Input::OutOfTime => self.finish(TurnOutcome::BudgetExceeded),
         }
+    }
+
+    /// Whether the turn would end well and has room for another request.
+    fn may_continue(&self, finish: &FinishReason) -> bool {
+        outcome_of(finish) == TurnOutcome::Done
+            && self.steps < self.max_steps
+            && self.continuations < MAX_CONTINUATIONS
     }
 
     fn finish(&mut self, outcome: TurnOutcome) -> Next {
@@ -106,7 +127,42 @@ mod tests {
     use super::*;
 
     fn sampled(finish: FinishReason, calls: usize) -> Input {
-        Input::Sampled { finish, calls }
+        Input::Sampled { finish, calls, notices: 0 }
+    }
+
+    fn done_with(notices: usize) -> Input {
+        Input::Sampled { finish: FinishReason::EndTurn, calls: 0, notices }
+    }
+
+    #[test]
+    fn a_notice_keeps_a_turn_going_that_the_model_would_end() {
+        let mut turn = Turn::new(10);
+        turn.next(&Input::Prompt);
+        assert_eq!(turn.next(&done_with(1)), Next::Deliver);
+        assert_eq!(turn.next(&Input::Delivered), Next::Sample { step: 2 });
+        assert_eq!(turn.next(&done_with(0)), Next::Finish(TurnOutcome::Done));
+    }
+
+    #[test]
+    fn notices_keep_a_turn_going_only_so_often_and_never_past_the_step_limit() {
+        let mut turn = Turn::new(1000);
+        turn.next(&Input::Prompt);
+        for _ in 0..MAX_CONTINUATIONS {
+            assert_eq!(turn.next(&done_with(1)), Next::Deliver);
+            turn.next(&Input::Delivered);
+        }
+        assert_eq!(turn.next(&done_with(1)), Next::Finish(TurnOutcome::Done));
+        let mut turn = Turn::new(1);
+        turn.next(&Input::Prompt);
+        assert_eq!(turn.next(&done_with(1)), Next::Finish(TurnOutcome::Done));
+    }
+
+    #[test]
+    fn a_notice_changes_nothing_about_an_abnormal_end() {
+        let mut turn = Turn::new(10);
+        turn.next(&Input::Prompt);
+        let refused = Input::Sampled { finish: FinishReason::Refusal, calls: 0, notices: 1 };
+        assert_eq!(turn.next(&refused), Next::Finish(TurnOutcome::Refused));
     }
 
     #[test]

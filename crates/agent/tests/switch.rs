@@ -57,6 +57,7 @@ async fn interrupted() -> Agent {
         events,
         cwd: "/".into(),
         origin: agent::session::Origin::default(),
+        steering: Arc::new(agent::steering::Unsteered),
         session_id: "s".into(),
         config: AgentConfig {
             max_steps: 1,

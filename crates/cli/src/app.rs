@@ -385,6 +385,7 @@ impl Work {
             events,
             cwd: cwd.to_owned(),
             origin,
+            steering: Arc::new(agent::steering::Unsteered),
             session_id: self.session_id.clone(),
             config: AgentConfig {
                 max_steps: configuration.max_steps(),

@@ -144,6 +144,7 @@ async fn turn(
         events: events.clone(),
         cwd: cwd.to_owned(),
         origin,
+        steering: Arc::new(agent::steering::Unsteered),
         session_id: session_id.to_owned(),
         config: AgentConfig {
             max_steps: 20,

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use agent::channel::EventSender;
-use agent::{Agent, ErrorInfo, TurnOutcome};
+use agent::{Agent, ErrorInfo, TurnOutcome, paste};
 use llm::ContentBlock;
 
 use crate::app::{Room, StartError};
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     let fixed = agent.fixed_bytes();
     warn(room.warning(fixed).await);
     let cancel = signals.begin_turn();
-    let result = agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
+    let result = agent.run_turn(vec![ContentBlock::text(paste::typed(&prompt))], cancel).await;
     // What went wrong is part of the turn's last event.
     let outcome = result.unwrap_or(TurnOutcome::Failed);
     drop((agent, events));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use agent::agent::compaction::Compacted;
 use agent::channel::EventSender;
-use agent::{Agent, TurnOutcome, sanitize};
+use agent::{Agent, TurnOutcome, paste, sanitize};
 use llm::ContentBlock;
 
 use self::editor::{Editor, Input};
@@ -122,7 +122,8 @@ impl Repl {
 
     async fn turn(&mut self, prompt: String, count: u64) -> Then {
         let cancel = self.signals.begin_turn();
-        let result = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
+        let result =
+            self.agent.run_turn(vec![ContentBlock::text(paste::typed(&prompt))], cancel).await;
         // The screen tells outcome and error; they are in the turn's last event.
         self.ui.shown(count).await;
         self.signals.end_turn();

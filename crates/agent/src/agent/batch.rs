@@ -41,11 +41,18 @@ impl Agent {
         } else {
             self.run_in_order(&calls, run).await
         };
-        let answered = self.session.commit_results(Vec::new(), Vec::new());
+        // What is said into a turn that is over waits for the next one.
+        let notices = match ran.is_ok() && !run.cancel.is_cancelled() {
+            true => self.waiting_notices(),
+            false => Vec::new(),
+        };
+        let (blocks, ids) = self.blocks_of(&notices);
+        let answered = self.session.commit_results(blocks, ids);
         self.tell_trouble(run).await;
         if let Err(error) = ran.and_then(|()| Ok(answered?)) {
             return run.fail(error);
         }
+        self.tell_delivered(notices, run).await;
         if run.cancel.is_cancelled() {
             return run.turn.next(&run.stopped());
         }

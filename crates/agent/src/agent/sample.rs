@@ -126,7 +126,8 @@ impl Agent {
         };
         self.note_usage(step, usage, run).await;
         self.emit(AgentEvent::Usage { usage }, run).await;
-        run.turn.next(&Input::Sampled { finish, calls })
+        let notices = self.waiting_notices().len();
+        run.turn.next(&Input::Sampled { finish, calls, notices })
     }
 
     async fn note_usage(&mut self, step: u32, usage: llm::Usage, run: &Run) {

@@ -7,6 +7,7 @@ use llm::Phase;
 
 use crate::event::{AgentEvent, ErrorInfo, TurnSummary};
 use crate::secrets::redact::{RedactStream, Redactor};
+use crate::steering::notice::Notice;
 
 /// Events go in as they are and come out without secrets, in the same order.
 pub(super) struct Guard {
@@ -105,6 +106,11 @@ impl Guard {
             AgentEvent::SessionTrouble { message } => {
                 AgentEvent::SessionTrouble { message: clean(message) }
             }
+            AgentEvent::NoticesDelivered { notices } => {
+                let redacted = |one: Notice| Notice { text: clean(one.text), ..one };
+                let notices = notices.into_iter().map(redacted).collect();
+                AgentEvent::NoticesDelivered { notices }
+            }
             AgentEvent::TurnFinished(summary) => AgentEvent::TurnFinished(TurnSummary {
                 text: clean(summary.text),
                 verification: summary.verification.map(|said| self.redactor.redact_json(&said)),
@@ -131,6 +137,7 @@ mod tests {
     use super::*;
     use crate::event::TurnOutcome;
     use crate::event::tests::summary;
+    use crate::steering::notice::Source;
 
     const SECRET: &str = "sk-test-0123456789abcdef0123";
     const MARKER: &str = "«redacted:MY_KEY»";
@@ -178,6 +185,9 @@ mod tests {
             AgentEvent::StepFailed { step: 1, error: error() },
             AgentEvent::VerificationFailed { verifier: "tests".into(), reason: SECRET.into() },
             AgentEvent::SessionTrouble { message: SECRET.into() },
+            AgentEvent::NoticesDelivered {
+                notices: vec![Notice { id: id(), source: Source::Job, text: SECRET.into() }],
+            },
             AgentEvent::TurnFinished(end),
             text(SECRET),
             reasoning(SECRET),

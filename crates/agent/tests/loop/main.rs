@@ -3,6 +3,7 @@
 mod approvals;
 mod compaction;
 mod setup;
+mod steering;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -9,6 +9,8 @@ use agent::channel::{EventReceiver, channel};
 use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
 use agent::permissions::{ByName, PermissionMode, Policy, PolicyParts, Rules};
 use agent::registry::ToolRegistry;
+use agent::session::Origin;
+use agent::steering::{Steering, Unsteered};
 use agent::tools::calculator::Calculator;
 use agent::{
     Agent, AgentConfig, AgentError, AgentParts, Approver, DenyAll, Effects, ModelRef, OnCancel,
@@ -120,6 +122,8 @@ pub(crate) struct Setup {
     pub(crate) price: Option<Price>,
     pub(crate) rules: Rules,
     pub(crate) window: Option<u64>,
+    pub(crate) steering: Arc<dyn Steering>,
+    pub(crate) origin: Origin,
 }
 
 impl Setup {
@@ -138,6 +142,8 @@ impl Setup {
             price: None,
             rules: Rules::default(),
             window: None,
+            steering: Arc::new(Unsteered),
+            origin: Origin::default(),
         }
     }
 
@@ -202,7 +208,8 @@ impl Setup {
             approver: self.approver,
             events: sender,
             cwd: "/".into(),
-            origin: agent::session::Origin::default(),
+            origin: self.origin,
+            steering: self.steering,
             session_id: "s".into(),
             config: AgentConfig {
                 max_steps: self.max_steps,

@@ -137,6 +137,7 @@ async fn turns_on_a_full_disk(folder: &Path) {
         events,
         cwd: "/".into(),
         origin: Origin { state, journal: Some(journal), trouble: None },
+        steering: Arc::new(agent::steering::Unsteered),
         session_id: "s".into(),
         config: AgentConfig {
             max_steps: 5,

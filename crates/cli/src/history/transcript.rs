@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use agent::paste;
 use agent::session::reduce::{CallState, State};
 use llm::{ContentBlock, Message, Role};
 
@@ -11,10 +12,12 @@ const RESULT_LINES: usize = 12;
 /// The transcript for a terminal or a pipe.
 pub(super) fn text(state: &State) -> String {
     let mut text = String::new();
+    let mut pastes = 0;
     for message in state.messages() {
         for block in message.content() {
             match (block, message.role()) {
                 (ContentBlock::Text { text: said, .. }, Role::User) => {
+                    let said = paste::chips(said, &mut pastes);
                     for (at, line) in said.lines().enumerate() {
                         add(&mut text, if at == 0 { "> " } else { "  " }, line);
                     }
@@ -71,7 +74,7 @@ pub(super) fn markdown(state: &State) -> String {
         }
         for block in message.content() {
             match block {
-                ContentBlock::Text { text: said, .. } => add(&mut text, "\n", said),
+                ContentBlock::Text { text: said, .. } => add(&mut text, "\n", &paste::expand(said)),
                 ContentBlock::ToolCall { name, arguments, .. } => {
                     fenced(&mut text, &format!("Call of `{name}`"), &format!("{arguments:#}"));
                 }

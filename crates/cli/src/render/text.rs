@@ -15,7 +15,9 @@ mod words;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use agent::paste;
 use agent::sanitize::{self, Visible, VisibleStream};
+use agent::steering::Notice;
 use agent::{AgentEvent, ApprovalRequest, TurnSummary};
 use llm::Phase;
 use serde_json::Value;
@@ -177,6 +179,19 @@ impl<O: Write, E: Write> Text<O, E> {
         self.tell(self.style().paint(paint, text).own("\n"))
     }
 
+    /// What the person, or something that works beside the turn, said to the model meanwhile.
+    fn delivered(&mut self, notices: &[Notice]) -> io::Result<()> {
+        let mut count = 0;
+        for notice in notices {
+            let text = paste::chips(&notice.text, &mut count);
+            let said = sanitize::one_line(&format!("» {text}")).into_owned();
+            for line in wrap(&said, self.look.width) {
+                self.line(Paint::Cyan, &line)?;
+            }
+        }
+        Ok(())
+    }
+
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
         if self.audience == Audience::Pipeline {
             self.held.push_str(text);
@@ -328,6 +343,7 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             AgentEvent::SessionTrouble { message } => {
                 self.line(Paint::Red, &sanitize::visible(message))
             }
+            AgentEvent::NoticesDelivered { notices } => self.delivered(notices),
             AgentEvent::TurnFinished(summary) => self.turn_finished(summary),
         }
     }

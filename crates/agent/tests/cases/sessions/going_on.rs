@@ -80,6 +80,7 @@ impl GoingOn {
             events: sender,
             cwd: "/".into(),
             origin,
+            steering: Arc::new(agent::steering::Unsteered),
             session_id: "s".into(),
             config: AgentConfig {
                 max_steps: 5,

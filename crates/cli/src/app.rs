@@ -1,6 +1,8 @@
 //! The composition root: environment and arguments become a model, tools, an approver and an agent.
 
 pub(crate) mod config;
+mod environment;
+mod equipment;
 mod examine;
 mod instructions;
 mod lookup;
@@ -17,27 +19,24 @@ mod tape;
 pub(crate) mod trust;
 
 use std::env;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
-use agent::permissions::Policy;
-use agent::registry::ToolRegistry;
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
 use agent::session::Origin;
 use agent::session::record::Meta;
 use agent::session::record::StampReason;
 use agent::session::store::Store;
-use agent::tools::access::{AccessError, AccessRules, FileAccess};
-use agent::tools::bash::Bash;
 use agent::{Agent, Approver, DenyAll, tools};
 use llm::Provider;
 use tokio::sync::mpsc;
 
 use self::config::Configuration;
+use self::environment::{Environment, var};
+use self::equipment::{Equipment, commands, equipment};
+pub(crate) use self::equipment::{builtin_tools, demo_commands};
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
@@ -77,55 +76,6 @@ impl StartError {
     fn machine(what: &str, error: &io::Error) -> Self {
         Self::Config(format!("{what}: {error}"))
     }
-}
-
-/// What the environment says, read once.
-pub(crate) struct Environment {
-    /// `ANVIL_LOG`.
-    log: Option<String>,
-    /// Where sessions, logs and history go; nowhere without a home folder.
-    data_dir: Option<PathBuf>,
-    /// Where the user's own file is.
-    config_dir: Option<PathBuf>,
-    /// Folders of anvil's own, which no tool may write.
-    own_dirs: Vec<PathBuf>,
-    /// Whether colours are unwanted or impossible.
-    is_plain: bool,
-}
-
-impl Environment {
-    /// Reads the process's environment. An empty variable counts as unset.
-    fn read() -> Self {
-        let has_home = var("HOME").is_some() || var("XDG_DATA_HOME").is_some();
-        let (data_dir, config_dir) = match var("ANVIL_HOME") {
-            Some(home) => {
-                let home = absolute(PathBuf::from(home));
-                (Some(home.join("data")), Some(home.join("config")))
-            }
-            None => {
-                let own = |dir: PathBuf| dir.join("anvil");
-                let data_dir = dirs::data_dir().filter(|_| has_home).map(own);
-                (data_dir, dirs::config_dir().map(own))
-            }
-        };
-        Self {
-            log: var("ANVIL_LOG"),
-            own_dirs: data_dir.iter().chain(&config_dir).cloned().collect(),
-            data_dir,
-            config_dir,
-            is_plain: var("NO_COLOR").is_some() || var("TERM").as_deref() == Some("dumb"),
-        }
-    }
-}
-
-/// The path as seen from the folder anvil was started in, whatever becomes of that folder.
-fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
-}
-
-fn var(name: &str) -> Option<String> {
-    let value = env::var_os(name)?.to_string_lossy().into_owned();
-    (!value.is_empty()).then_some(value)
 }
 
 /// A name for a conversation that no other one has.
@@ -469,79 +419,6 @@ fn tell_choice(model: &Resolved) {
     if let Some(notice) = &model.notice {
         complain(&format!("anvil: {notice}\n"));
     }
-}
-
-/// What calls go through.
-struct Equipment {
-    tools: ToolRegistry,
-    policy: Policy,
-    sandbox: SandboxPolicy,
-}
-
-fn equipment(
-    configuration: &Configuration,
-    cwd: &Path,
-    env: &Environment,
-    session_id: &str,
-) -> Result<Equipment, StartError> {
-    let commands = commands(configuration, cwd, env, session_id);
-    let sandbox = Arc::clone(&commands.sandbox);
-    let confined = sandbox.policy();
-    let policy = policy::policy(configuration, cwd, env, sandbox)?;
-    let masks = &configuration.settings.instructions.mask;
-    let mut files = AccessRules::workspace(cwd).masking(masks);
-    files.protected.extend_from_slice(&env.own_dirs);
-    files.writable.extend_from_slice(&configuration.roots);
-    // What may not be read is not found by a search either.
-    files.masked.extend(policy.parts().rules.masks());
-    Ok(Equipment { tools: builtin_tools(files, commands)?, policy, sandbox: confined })
-}
-
-/// The tools on offer, with the files that `rules` open to them.
-pub(crate) fn builtin_tools(
-    rules: AccessRules,
-    commands: Bash,
-) -> Result<ToolRegistry, StartError> {
-    let access = FileAccess::new(rules).map_err(|error| match error {
-        AccessError::BadMask(why) => StartError::Config(format!("permissions.mask: {why}")),
-        other => StartError::Config(other.to_string()),
-    })?;
-    let mut tools = ToolRegistry::default();
-    for tool in tools::builtin(access, commands) {
-        tools.register(tool).expect("the built-in tools have good names of their own");
-    }
-    Ok(tools.redacting(redaction::current()))
-}
-
-/// Commands as configured: confined, and with the variables that a person trusted them with.
-fn commands(
-    configuration: &Configuration,
-    cwd: &Path,
-    env: &Environment,
-    session_id: &str,
-) -> Bash {
-    let settings = &configuration.settings;
-    let passthrough = settings.runtime.sandbox.env_passthrough.iter().flatten();
-    let layout = Layout {
-        writable: configuration.roots.clone(),
-        quarantine: env.data_dir.as_ref().map(|dir| dir.join("quarantine").join(session_id)),
-        ..sandbox::layout(cwd, &env.own_dirs)
-    };
-    Bash {
-        passthrough: passthrough.map(OsString::from).collect(),
-        sandbox: sandbox::sandbox(settings, layout),
-    }
-}
-
-/// Commands of the demo, in a folder that is thrown away, and what has to be said about how they are confined.
-pub(crate) fn demo_commands(cwd: &Path) -> (Bash, Option<String>) {
-    let landlock = || agent::sandbox::probe_landlock().problem;
-    let (policy, backend, note) = sandbox::in_own_folder(agent::sandbox::probe().problem, landlock);
-    let sandbox = Sandbox::new(policy, sandbox::layout(cwd, &[])).by(backend);
-    let note = sandbox.promise().into_iter().chain(note).reduce(|promise, why| {
-        format!("In this demo {promise}. The usual sandbox does not work here: {why}")
-    });
-    (Bash::new(Arc::new(sandbox)), note)
 }
 
 /// Who answers in the demo, as people write it.

@@ -1,15 +1,22 @@
 //! What can be written on the command line.
 
+mod command;
+mod values;
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::PermissionMode;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use llm::config::Origin;
-use llm::config::file::SandboxMode;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
+pub(crate) use self::command::{
+    Command, ConfigAction, ExportFormat, ModelsAction, PermissionsAction, SessionsAction,
+    TrustAction,
+};
+use self::values::Mode;
+pub(crate) use self::values::{Confine, OutputFormat};
 use crate::exit;
 
 /// A terminal-first coding agent.
@@ -47,7 +54,7 @@ pub(crate) struct Args {
     pub(crate) max_steps: Option<u32>,
 
     /// The longest a turn may take, such as 90s, 30m or 1h30m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) max_wall_time: Option<Duration>,
 
     /// Work in DIR instead of the current directory
@@ -141,208 +148,6 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
-/// What commands may write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Confine {
-    /// Nothing but temporary files
-    ReadOnly,
-    /// The workspace
-    WorkspaceWrite,
-    /// Everything
-    FullAccess,
-    /// Everything that a container around anvil lets them
-    External,
-}
-
-impl Confine {
-    /// The same as a value of the configuration.
-    pub(crate) fn as_mode(self) -> SandboxMode {
-        match self {
-            Self::ReadOnly => SandboxMode::ReadOnly,
-            Self::WorkspaceWrite => SandboxMode::WorkspaceWrite,
-            Self::FullAccess => SandboxMode::FullAccess,
-            Self::External => SandboxMode::External,
-        }
-    }
-}
-
-/// What else the program can do.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub(crate) enum Command {
-    /// Repair a small broken project with no key and no network: real tools, a scripted model
-    Demo,
-    /// List the models with their keys, limits and prices, or try one
-    Models {
-        #[command(subcommand)]
-        action: Option<ModelsAction>,
-    },
-    /// Show what is configured, by whom, and whether it counts
-    Config {
-        #[command(subcommand)]
-        action: Option<ConfigAction>,
-    },
-    /// List the permission rules in force, or say what would happen with a command
-    Permissions {
-        #[command(subcommand)]
-        action: Option<PermissionsAction>,
-    },
-    /// Look at what works on this machine and in this folder, and what to do about the rest
-    Doctor {
-        /// One JSON object instead of a page
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the sessions of this directory, show, check, export or delete them
-    Sessions {
-        #[command(subcommand)]
-        action: Option<SessionsAction>,
-    },
-    /// Print a session as a transcript
-    Replay {
-        /// Its id, or the beginning of it
-        id: String,
-    },
-    /// Show what this repository asks authority for, grant it or take it back
-    Trust {
-        #[command(subcommand)]
-        action: Option<TrustAction>,
-    },
-}
-
-/// What can be asked of models.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub(crate) enum ModelsAction {
-    /// Try with four short requests what a model can do: text, tools, results, calls side by side,
-    /// token counts
-    Test {
-        /// An alias, or PROVIDER:MODEL-ID
-        name: String,
-    },
-}
-
-/// What can be asked about the configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Subcommand)]
-pub(crate) enum ConfigAction {
-    /// Every value with its layer, place and trust
-    #[default]
-    Show,
-    /// All layers of one key, or of the keys in one table
-    Explain {
-        /// Such as providers.anthropic.base_url
-        key: String,
-    },
-    /// Where the files are
-    Path,
-    /// The JSON Schema of a configuration file
-    Schema,
-    /// The system prompt that a run would send, byte for byte
-    Prompt {
-        /// Only list names in its base that nothing fills in, and what is wrong with it
-        #[arg(long)]
-        check: bool,
-    },
-}
-
-/// What can be asked about permissions.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub(crate) enum PermissionsAction {
-    /// Say whether a command would run, and which rule of which file says so
-    Test {
-        /// The command line, as one argument
-        command: String,
-    },
-}
-
-/// What can be done about sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub(crate) enum SessionsAction {
-    /// Say what is known about one, and what was said
-    Show {
-        /// Its id, or the beginning of it
-        id: String,
-    },
-    /// Look files through: mend a torn end, name the line of any other damage
-    Fsck {
-        /// One of them; all of this directory where none is named
-        id: Option<String>,
-        /// Those of all directories
-        #[arg(long, conflicts_with = "id")]
-        all: bool,
-    },
-    /// Print one as a single document
-    Export {
-        /// Its id, or the beginning of it
-        id: String,
-        /// As what
-        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-        format: ExportFormat,
-    },
-    /// List the sessions that nobody wrote for a while, of all directories, and delete them with --yes
-    Prune {
-        /// How long ago the last record is, such as 30d or 12h
-        #[arg(long, value_name = "TIME", value_parser = duration)]
-        older_than: Duration,
-        /// Delete them
-        #[arg(long)]
-        yes: bool,
-    },
-}
-
-/// What a session is given out as.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
-    /// One JSON object with all messages
-    #[default]
-    Json,
-    /// Markdown to read
-    Markdown,
-}
-
-/// What can be done about trust.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Subcommand)]
-pub(crate) enum TrustAction {
-    /// What is asked for, as a difference to what was granted
-    #[default]
-    Show,
-    /// Let the repository have what it asks for, as it is now
-    Grant {
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
-        /// Let the key in a variable go to a further server: NAME=https://host
-        #[arg(long, value_name = "VARIABLE=ADDRESS", value_parser = credential_origin)]
-        credential_origin: Vec<(String, Origin)>,
-    },
-    /// Take back all that was granted
-    Revoke,
-}
-
-/// What standard output carries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// The final answer, or a page to read
-    #[default]
-    Text,
-    /// One object at the end
-    Json,
-    /// One event per line
-    StreamJson,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    /// Reads run, edits and commands ask
-    Default,
-    /// Edits inside the workspace run too
-    AcceptEdits,
-    /// Commands inside the sandbox run too; what leaves it asks
-    Auto,
-    /// Nothing that could change anything runs
-    Plan,
-    /// Everything runs that no rule denies or asks about; the sandbox stays
-    Bypass,
-}
-
 impl Args {
     /// Reads a command line; the first word is the program's name.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
@@ -412,30 +217,7 @@ impl Args {
         if self.dangerously_skip_permissions {
             return Some(PermissionMode::Bypass);
         }
-        Some(match self.permission_mode? {
-            Mode::Default => PermissionMode::Default,
-            Mode::AcceptEdits => PermissionMode::AcceptEdits,
-            Mode::Auto => PermissionMode::Auto,
-            Mode::Plan => PermissionMode::Plan,
-            Mode::Bypass => PermissionMode::Bypass,
-        })
-    }
-}
-
-impl OutputFormat {
-    /// The format a command line asks for, found without understanding the rest of it: a usage
-    /// error, too, is told in the form that was asked for.
-    pub(crate) fn sniff(words: &[OsString]) -> Self {
-        let name = "--output-format";
-        let value = words.iter().enumerate().find_map(|(at, word)| {
-            let word = word.to_str()?;
-            match word.strip_prefix(name)?.strip_prefix('=') {
-                Some(value) => Some(value),
-                None if word == name => words.get(at + 1)?.to_str(),
-                None => None,
-            }
-        });
-        value.and_then(|value| Self::from_str(value, false).ok()).unwrap_or_default()
+        self.permission_mode.map(Mode::as_permission_mode)
     }
 }
 
@@ -462,36 +244,6 @@ fn is_dashed_prose(word: &OsStr) -> bool {
     let Some(text) = word.to_str() else { return false };
     let head = text.split('=').next().unwrap_or(text);
     head.starts_with('-') && head.contains(char::is_whitespace)
-}
-
-/// Reads `VARIABLE=ADDRESS`.
-fn credential_origin(text: &str) -> Result<(String, Origin), String> {
-    let (variable, address) = text.split_once('=').ok_or("write VARIABLE=https://host")?;
-    Ok((variable.to_owned(), Origin::of(address)?))
-}
-
-/// Reads `90`, `90s`, `30m`, `2h` or a sum of such parts like `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a time such as 90s, 30m or 1h30m");
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let tail = &rest[digits..];
-        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let seconds = match &tail[..unit_end] {
-            "s" | "" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => return Err(wrong()),
-        };
-        let part = Duration::from_secs(number.checked_mul(seconds).ok_or_else(wrong)?);
-        total = total.checked_add(part).ok_or_else(wrong)?;
-        rest = &tail[unit_end..];
-    }
-    if total.is_zero() { Err(wrong()) } else { Ok(total) }
 }
 
 #[cfg(test)]
@@ -529,28 +281,5 @@ mod tests {
     #[test]
     fn skipping_permissions_contradicts_a_permission_mode() {
         assert!(read(&["--yolo", "--permission-mode", "plan"]).is_err());
-    }
-
-    #[test]
-    fn times_are_read_with_and_without_a_unit() {
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        for wrong in ["", "m", "0", "5w", "1.5h", "-1s", "99999999999999999999s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn the_format_is_found_in_a_command_line_that_cannot_be_read() {
-        let sniff = |words: &[&str]| {
-            OutputFormat::sniff(&words.iter().map(OsString::from).collect::<Vec<_>>())
-        };
-        assert_eq!(sniff(&["anvil", "--nope", "--output-format", "json"]), OutputFormat::Json);
-        assert_eq!(
-            sniff(&["anvil", "--output-format=stream-json", "-x"]),
-            OutputFormat::StreamJson
-        );
-        assert_eq!(sniff(&["anvil", "--output-format"]), OutputFormat::Text);
-        assert_eq!(sniff(&["anvil", "--output-format=yaml"]), OutputFormat::Text);
     }
 }

@@ -3,20 +3,23 @@
 //! A scripted provider answers at once, so what is measured is the loop: commit, dispatch of a
 //! calculator call, validation, events. One iteration is a whole turn; divide by its steps.
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use std::hint::black_box;
 use std::sync::Arc;
 
-use agent::channel::{EventReceiver, channel};
-use agent::permissions::{ByName, PermissionMode, Policy};
-use agent::registry::ToolRegistry;
+use agent::channel::EventReceiver;
 use agent::tools::calculator::Calculator;
-use agent::{Agent, AgentConfig, AgentParts, DenyAll, ModelRef};
+use agent::{Agent, AgentConfig, AgentParts};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use llm::ContentBlock;
 use llm::testing::{Recording, ScriptedProvider, script};
 use serde_json::json;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
+
+use self::support::{CONFIG, parts, registry};
 
 fn agent(steps: u32) -> (Agent, EventReceiver) {
     let call = |n: u32| {
@@ -25,27 +28,11 @@ fn agent(steps: u32) -> (Agent, EventReceiver) {
     let mut answers: Vec<_> = (1..steps).map(call).collect();
     answers.push(script::text("done"));
     let provider = ScriptedProvider::new(answers).recording(Recording::Off);
-    let mut tools = ToolRegistry::default();
-    tools.register(Arc::new(Calculator)).expect("the only tool");
-    let (events, receiver) = channel();
+    let (parts, receiver) = parts(Arc::new(provider));
     let agent = Agent::new(AgentParts {
-        provider: Arc::new(provider),
-        model: ModelRef { label: "bench:m".into(), id: "m".into(), ..ModelRef::default() },
-        tools,
-        policy: Policy::of_mode(PermissionMode::Default),
-        programs: Arc::new(ByName),
-        approver: Arc::new(DenyAll),
-        events,
-        cwd: "/".into(),
-        origin: agent::session::Origin::default(),
-        steering: Arc::new(agent::steering::Unsteered),
-        session_id: "s".into(),
-        config: AgentConfig {
-            max_steps: steps,
-            max_wall_time: None,
-            system: None,
-            compact_at: AgentConfig::COMPACT_AT,
-        },
+        tools: registry([Arc::new(Calculator) as _]),
+        config: AgentConfig { max_steps: steps, ..CONFIG },
+        ..parts
     });
     (agent, receiver)
 }

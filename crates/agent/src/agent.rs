@@ -27,7 +27,7 @@ use crate::registry::ToolRegistry;
 use crate::session::journal::JournalError;
 use crate::session::record::{How, Record, StampReason};
 use crate::session::reduce::{ReduceError, State};
-use crate::session::{AddUserError, Origin, Session};
+use crate::session::{AddUserError, Opening, Session};
 use crate::steering::Steering;
 use crate::turn::{Input, Next, Turn};
 
@@ -95,7 +95,7 @@ pub struct AgentParts {
     /// Limits and texts.
     pub config: AgentConfig,
     /// What was said before, and where it is kept.
-    pub origin: Origin,
+    pub opening: Opening,
     /// Who says something while a turn runs.
     pub steering: Arc<dyn Steering>,
 }
@@ -168,7 +168,7 @@ impl Agent {
     pub fn new(parts: AgentParts) -> Self {
         let specs = parts.tools.specs();
         let tool_bytes = serde_json::to_vec(&specs).map_or(0, |specs| specs.len());
-        let mut session = Session::new(parts.origin, specs);
+        let mut session = Session::new(parts.opening, specs);
         if let (None, Some(system)) = (session.state().system(), &parts.config.system) {
             session.stamp(system, StampReason::Start);
         }

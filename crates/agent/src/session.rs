@@ -25,7 +25,7 @@ use crate::agent::ModelRef;
 
 /// What a session begins with: nothing, or what its file holds.
 #[derive(Debug)]
-pub struct Origin {
+pub struct Opening {
     /// Its records so far, the first one at least.
     pub state: State,
     /// Where further ones go; nowhere for a session that is not kept.
@@ -34,7 +34,7 @@ pub struct Origin {
     pub trouble: Option<String>,
 }
 
-impl Origin {
+impl Opening {
     /// A new session that is not kept.
     pub fn unsaved(meta: Meta) -> Self {
         let mut state = State::default();
@@ -45,7 +45,7 @@ impl Origin {
     }
 }
 
-impl Default for Origin {
+impl Default for Opening {
     fn default() -> Self {
         Self::unsaved(Meta::default())
     }
@@ -80,8 +80,8 @@ enum Trouble {
 
 impl Session {
     /// A session over what is there already, with the tools of every request.
-    pub fn new(origin: Origin, tools: Vec<ToolSpec>) -> Self {
-        let Origin { state, journal, trouble } = origin;
+    pub fn new(opening: Opening, tools: Vec<ToolSpec>) -> Self {
+        let Opening { state, journal, trouble } = opening;
         let request = ChatRequest {
             system: state.system().map(ToString::to_string),
             messages: state.messages().to_vec(),
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     fn session() -> Session {
-        Session::new(Origin::default(), Vec::new())
+        Session::new(Opening::default(), Vec::new())
     }
 
     fn calls(ids: &[&str]) -> Message {

@@ -1,12 +1,11 @@
 //! Another model goes on: what it is sent of the dialogue, and what stays in the transcript.
 
+mod support;
+
 use std::sync::Arc;
 
-use agent::channel::channel;
-use agent::permissions::{ByName, PermissionMode, Policy};
-use agent::registry::ToolRegistry;
 use agent::tools::calculator::Calculator;
-use agent::{Agent, AgentConfig, AgentParts, DenyAll, ModelRef, TurnOutcome};
+use agent::{Agent, AgentConfig, AgentParts, TurnOutcome};
 use llm::testing::{ScriptedProvider, script};
 use llm::{
     ContentBlock, Dialect, Message, ProviderMeta, StreamEvent, Tail, TargetFor, TargetOverrides,
@@ -14,6 +13,8 @@ use llm::{
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use self::support::{CONFIG, model, parts, registry};
 
 /// Thinks, and calls the calculator.
 fn thoughtful_call(id: &str) -> Vec<StreamEvent> {
@@ -38,33 +39,14 @@ fn server(script: Vec<Vec<StreamEvent>>, foreign_calls: bool) -> Arc<ScriptedPro
     Arc::new(ScriptedProvider::new(script).as_if(target))
 }
 
-fn model(id: &str) -> ModelRef {
-    ModelRef { label: format!("scripted:{id}"), id: id.into(), ..ModelRef::default() }
-}
-
 /// An agent whose first turn ends at the step limit, in the middle of its calls.
 async fn interrupted() -> Agent {
-    let (events, _receiver) = channel();
-    let mut tools = ToolRegistry::default();
-    tools.register(Arc::new(Calculator)).expect("names are distinct");
+    let (parts, _receiver) = parts(server(vec![thoughtful_call("a")], true));
     let mut agent = Agent::new(AgentParts {
-        provider: server(vec![thoughtful_call("a")], true),
-        model: model("old"),
-        tools,
-        policy: Policy::of_mode(PermissionMode::Bypass),
-        programs: Arc::new(ByName),
-        approver: Arc::new(DenyAll),
-        events,
-        cwd: "/".into(),
-        origin: agent::session::Origin::default(),
-        steering: Arc::new(agent::steering::Unsteered),
-        session_id: "s".into(),
-        config: AgentConfig {
-            max_steps: 1,
-            max_wall_time: None,
-            system: None,
-            compact_at: AgentConfig::COMPACT_AT,
-        },
+        model: model("scripted:old"),
+        tools: registry([Arc::new(Calculator) as _]),
+        config: AgentConfig { max_steps: 1, ..CONFIG },
+        ..parts
     });
     assert_eq!(say(&mut agent, "2+2").await, TurnOutcome::MaxSteps);
     agent
@@ -86,7 +68,7 @@ async fn a_model_that_refuses_foreign_calls_is_told_them_in_words_and_nothing_st
     let mut agent = interrupted().await;
     let before = agent.transcript().to_vec();
     let next = server(vec![script::text("It was 4.")], false);
-    assert_eq!(agent.switch_model(Arc::clone(&next) as _, model("new")), 1);
+    assert_eq!(agent.switch_model(Arc::clone(&next) as _, model("scripted:new")), 1);
     assert_eq!(agent.transcript(), before);
     assert_eq!(say(&mut agent, "so?").await, TurnOutcome::Done);
 
@@ -109,7 +91,7 @@ async fn a_model_that_refuses_foreign_calls_is_told_them_in_words_and_nothing_st
 async fn a_model_that_takes_foreign_calls_gets_them_without_the_reasoning_behind_them() {
     let mut agent = interrupted().await;
     let next = server(vec![script::text("It was 4.")], true);
-    assert_eq!(agent.switch_model(Arc::clone(&next) as _, model("new")), 0);
+    assert_eq!(agent.switch_model(Arc::clone(&next) as _, model("scripted:new")), 0);
     say(&mut agent, "so?").await;
     let sent = &next.requests()[0].messages;
     assert_eq!(kinds(&sent[1]), ["tool_call"]);
@@ -119,9 +101,9 @@ async fn a_model_that_takes_foreign_calls_gets_them_without_the_reasoning_behind
 #[tokio::test]
 async fn the_model_that_began_gets_everything_back_when_it_goes_on() {
     let mut agent = interrupted().await;
-    agent.switch_model(server(Vec::new(), false), model("new"));
+    agent.switch_model(server(Vec::new(), false), model("scripted:new"));
     let again = server(vec![script::text("It was 4.")], false);
-    assert_eq!(agent.switch_model(Arc::clone(&again) as _, model("old")), 0);
+    assert_eq!(agent.switch_model(Arc::clone(&again) as _, model("scripted:old")), 0);
     say(&mut agent, "so?").await;
     let sent = &again.requests()[0].messages;
     assert_eq!(kinds(&sent[1]), ["reasoning", "tool_call"]);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::session::record::Meta;
 use agent::session::record::StampReason;
 use agent::session::store::Store;
@@ -172,8 +172,8 @@ impl Work {
         let (events, receiver) = agent::channel::channel();
         let Prepared { cwd, model, prompt, configuration, session } = prepared;
         let Resolved { provider, model, room, .. } = model;
-        let origin = self.origin(session, &model, &cwd);
-        let asked = (provider, model, origin);
+        let opening = self.opening(session, &model, &cwd);
+        let asked = (provider, model, opening);
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
@@ -226,9 +226,9 @@ impl Work {
         });
         let (events, receiver) = agent::channel::channel();
         let Resolved { provider, model, room, .. } = model;
-        let origin = self.origin(session, &model, &cwd);
-        let tail = history::tail(&origin.state);
-        let asked = (provider, model, origin);
+        let opening = self.opening(session, &model, &cwd);
+        let tail = history::tail(&opening.state);
+        let asked = (provider, model, opening);
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), events.clone())?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
@@ -264,11 +264,11 @@ impl Work {
         for notice in resumed.iter().flat_map(|resumed| &resumed.notices).chain(&crowded) {
             complain(&format!("anvil: {notice}\n"));
         }
-        Ok(Session { choice, resumed: resumed.map(|resumed| resumed.origin) })
+        Ok(Session { choice, resumed: resumed.map(|resumed| resumed.opening) })
     }
 
     /// What the agent goes on with, or begins.
-    fn origin(&self, session: Session, model: &ModelRef, cwd: &Path) -> Origin {
+    fn opening(&self, session: Session, model: &ModelRef, cwd: &Path) -> Opening {
         if let Some(before) = session.model().filter(|before| *before != model.label) {
             complain(&format!(
                 "anvil: {before} answered before and {} answers now; what only the other can read is left out\n",
@@ -309,7 +309,7 @@ impl Work {
 
     fn agent(
         &self,
-        (provider, model, origin): (Arc<dyn Provider>, ModelRef, Origin),
+        (provider, model, opening): (Arc<dyn Provider>, ModelRef, Opening),
         cwd: &Path,
         configuration: &Configuration,
         approver: Arc<dyn Approver>,
@@ -323,8 +323,8 @@ impl Work {
         }
         // A model that plans with a confinement of before runs into one that it knows nothing of.
         let is_stale =
-            origin.state.system().is_some_and(|earlier| composed.confines_otherwise(earlier));
-        let is_other_model = origin.state.model().is_some_and(|earlier| earlier != model.label);
+            opening.state.system().is_some_and(|earlier| composed.confines_otherwise(earlier));
+        let is_other_model = opening.state.model().is_some_and(|earlier| earlier != model.label);
         let mut agent = Agent::new(AgentParts {
             provider,
             model,
@@ -334,7 +334,7 @@ impl Work {
             approver,
             events,
             cwd: cwd.to_owned(),
-            origin,
+            opening,
             steering: Arc::new(agent::steering::Unsteered),
             session_id: self.session_id.clone(),
             config: AgentConfig {
@@ -381,7 +381,7 @@ impl Work {
 struct Session {
     choice: session::Choice,
     /// What it goes on with.
-    resumed: Option<Origin>,
+    resumed: Option<Opening>,
 }
 
 impl Session {
@@ -425,7 +425,7 @@ fn tell_choice(model: &Resolved) {
 pub(crate) const DEMO_MODEL: &str = "demo:script";
 
 /// The session of the demo, kept below `dir`.
-pub(crate) fn demo_session(dir: &Path, cwd: &Path, id: &str) -> Origin {
+pub(crate) fn demo_session(dir: &Path, cwd: &Path, id: &str) -> Opening {
     session::kept_in(&Store::new(dir), meta(id, cwd, DEMO_MODEL))
 }
 

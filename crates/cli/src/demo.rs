@@ -14,7 +14,7 @@ use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::permissions::ByName;
 use agent::process::{self, Keep, Spec, Status};
 use agent::secrets::child_env;
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::tools::access::AccessRules;
 use agent::{Agent, AllowAll, PermissionMode, Policy, TurnOutcome};
 use llm::recording::Player;
@@ -81,8 +81,8 @@ pub(crate) async fn run(
         .prefix("anvil-demo-session-")
         .tempdir()
         .map_err(|error| StartError::Config(format!("no temporary folder can be made: {error}")))?;
-    let origin = app::demo_session(kept.path(), &cwd, &session_id);
-    let (outcome, shown) = turn(&cwd, (&session_id, origin), is_plain, signals).await?;
+    let opening = app::demo_session(kept.path(), &cwd, &session_id);
+    let (outcome, shown) = turn(&cwd, (&session_id, opening), is_plain, signals).await?;
     if let Err(error) = shown {
         return Ok(output_failed(&error));
     }
@@ -112,7 +112,7 @@ fn make_project() -> io::Result<TempDir> {
 /// The turn, and whether all of it could be shown.
 async fn turn(
     cwd: &Path,
-    (session_id, origin): (&str, Origin),
+    (session_id, opening): (&str, Opening),
     is_plain: bool,
     signals: &Signals,
 ) -> Result<(TurnOutcome, io::Result<()>), StartError> {
@@ -143,7 +143,7 @@ async fn turn(
         approver: Arc::new(AllowAll),
         events: events.clone(),
         cwd: cwd.to_owned(),
-        origin,
+        opening,
         steering: Arc::new(agent::steering::Unsteered),
         session_id: session_id.to_owned(),
         config: AgentConfig {

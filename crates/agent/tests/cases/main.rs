@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be set up fails")]
 
+#[path = "../support/mod.rs"]
+mod agents;
 mod bash;
 mod edit;
 mod fs;

@@ -4,6 +4,8 @@ mod approvals;
 mod compaction;
 mod setup;
 mod steering;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::channel::{EventReceiver, channel};
+use agent::channel::EventReceiver;
 use agent::event::{AgentEvent, TurnOutcome, TurnSummary};
-use agent::permissions::{ByName, PermissionMode, Policy, PolicyParts, Rules};
-use agent::registry::ToolRegistry;
-use agent::session::Origin;
+use agent::permissions::{PermissionMode, Policy, PolicyParts, Rules};
+use agent::session::Opening;
 use agent::steering::{Steering, Unsteered};
 use agent::tools::calculator::Calculator;
 use agent::{
@@ -23,6 +22,8 @@ use llm::{ContentBlock, Message, Tail, validate_transcript};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{CONFIG, model, parts, registry};
 
 /// What a test tool does when it is called.
 #[derive(Clone)]
@@ -123,7 +124,7 @@ pub(crate) struct Setup {
     pub(crate) rules: Rules,
     pub(crate) window: Option<u64>,
     pub(crate) steering: Arc<dyn Steering>,
-    pub(crate) origin: Origin,
+    pub(crate) opening: Opening,
 }
 
 impl Setup {
@@ -143,7 +144,7 @@ impl Setup {
             rules: Rules::default(),
             window: None,
             steering: Arc::new(Unsteered),
-            origin: Origin::default(),
+            opening: Opening::default(),
         }
     }
 
@@ -179,44 +180,28 @@ impl Setup {
 
     pub(crate) fn with_tools(self, more: Vec<Arc<dyn Tool>>) -> Bench {
         let provider = Arc::new(ScriptedProvider::playing(self.script));
-        let (sender, events) = channel();
-        let mut tools = ToolRegistry::default();
-        tools.register(Arc::new(Calculator)).expect("names are distinct");
-        for tool in self.tools {
-            tools.register(Arc::new(tool)).expect("names are distinct");
-        }
-        for tool in more {
-            tools.register(tool).expect("names are distinct");
-        }
+        let probes = self.tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        let calculator: Arc<dyn Tool> = Arc::new(Calculator);
+        let (parts, events) = parts(Arc::clone(&provider) as _);
         let agent = Agent::new(AgentParts {
-            provider: Arc::clone(&provider) as _,
-            model: ModelRef {
-                label: "test:m".into(),
-                id: "m".into(),
-                price: self.price,
-                context: self.window,
-                ..ModelRef::default()
-            },
-            tools,
+            model: ModelRef { price: self.price, context: self.window, ..model("test:m") },
+            tools: registry([calculator].into_iter().chain(probes).chain(more)),
             policy: Policy::new(PolicyParts {
                 mode: self.mode,
                 rules: self.rules,
                 workspace: "/".into(),
                 ..PolicyParts::default()
             }),
-            programs: Arc::new(ByName),
             approver: self.approver,
-            events: sender,
-            cwd: "/".into(),
-            origin: self.origin,
+            opening: self.opening,
             steering: self.steering,
-            session_id: "s".into(),
             config: AgentConfig {
                 max_steps: self.max_steps,
                 max_wall_time: self.max_wall_time,
                 system: Some("be brief".into()),
-                compact_at: AgentConfig::COMPACT_AT,
+                ..CONFIG
             },
+            ..parts
         });
         Bench { agent, provider, events }
     }

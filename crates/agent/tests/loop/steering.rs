@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::event::{AgentEvent, TurnOutcome};
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::session::record::{Meta, Record};
 use agent::session::reduce::State;
 use agent::steering::{Notice, Queue, Source, Steering};
@@ -99,8 +99,8 @@ async fn a_notice_is_delivered_once_and_not_again_after_a_restart() {
         let notices = if at == 0 { vec!["n1".to_owned()] } else { Vec::new() };
         state.apply(&Record::MessageAppended { message: Arc::clone(message), notices }).unwrap();
     }
-    let origin = Origin { state, journal: None, trouble: None };
-    let mut again = Setup { steering, origin, ..Setup::new(vec![script::text("done")]) }.build();
+    let opening = Opening { state, journal: None, trouble: None };
+    let mut again = Setup { steering, opening, ..Setup::new(vec![script::text("done")]) }.build();
     assert_eq!(again.run("go on").await.unwrap(), TurnOutcome::Done);
     assert_eq!(again.provider.asked(), 1);
 }

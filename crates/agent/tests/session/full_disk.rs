@@ -9,14 +9,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent::channel::channel;
-use agent::permissions::{ByName, PermissionMode, Policy};
-use agent::registry::ToolRegistry;
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::session::journal::load;
 use agent::{
-    Agent, AgentConfig, AgentError, AgentEvent, AgentParts, DenyAll, Effects, ModelRef, OnCancel,
-    PathSet, Tool, ToolContext, ToolError, ToolOutput, TurnOutcome,
+    Agent, AgentError, AgentEvent, AgentParts, Effects, OnCancel, PathSet, Tool, ToolContext,
+    ToolError, ToolOutput, TurnOutcome,
 };
 use async_trait::async_trait;
 use llm::ContentBlock;
@@ -25,6 +22,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::support::{parts, registry};
 use super::{create, says, user};
 
 /// Tells the process that runs into the limit where to do so.
@@ -122,29 +120,13 @@ async fn turns_on_a_full_disk(folder: &Path) {
     let ran = Arc::new(AtomicUsize::new(0));
     let call = |id| script::tool_call(id, "touch", json!({}));
     let answers = vec![call("c1"), call("c2"), script::text("done")];
-    let mut tools = ToolRegistry::default();
-    tools.register(Arc::new(Writes(Arc::clone(&ran)))).unwrap();
-    let (events, mut receiver) = channel();
+    let (parts, mut receiver) = parts(Arc::new(ScriptedProvider::new(answers)));
     let (journal, state) = create(folder);
     let path = journal.path().to_owned();
     let mut agent = Agent::new(AgentParts {
-        provider: Arc::new(ScriptedProvider::new(answers)),
-        model: ModelRef { label: "p:m".into(), id: "m".into(), ..ModelRef::default() },
-        tools,
-        policy: Policy::of_mode(PermissionMode::Bypass),
-        programs: Arc::new(ByName),
-        approver: Arc::new(DenyAll),
-        events,
-        cwd: "/".into(),
-        origin: Origin { state, journal: Some(journal), trouble: None },
-        steering: Arc::new(agent::steering::Unsteered),
-        session_id: "s".into(),
-        config: AgentConfig {
-            max_steps: 5,
-            max_wall_time: None,
-            system: None,
-            compact_at: AgentConfig::COMPACT_AT,
-        },
+        tools: registry([Arc::new(Writes(Arc::clone(&ran))) as _]),
+        opening: Opening { state, journal: Some(journal), trouble: None },
+        ..parts
     });
     let before = fs::read(&path).unwrap();
     limit(Some(before.len() as u64 + 100));

@@ -6,6 +6,8 @@
 mod damage;
 mod full_disk;
 mod replay;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

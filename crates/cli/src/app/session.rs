@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::session::journal::{self, Journal, JournalError};
 use agent::session::record::Meta;
 use agent::session::store::{Entry, Store};
@@ -28,7 +28,7 @@ pub(super) struct Choice {
 /// A session to go on with.
 pub(super) struct Resumed {
     /// What it holds, and where it goes on.
-    pub(super) origin: Origin,
+    pub(super) opening: Opening,
     /// What a person has to know.
     pub(super) notices: Vec<String>,
 }
@@ -109,7 +109,7 @@ impl Choice {
             }
         };
         notices.extend(state.meta().and_then(|meta| elsewhere(&meta.cwd, cwd)));
-        Ok(Some(Resumed { origin: Origin { state, journal, trouble: None }, notices }))
+        Ok(Some(Resumed { opening: Opening { state, journal, trouble: None }, notices }))
     }
 
     /// What a person has to know about the size of all sessions.
@@ -119,22 +119,22 @@ impl Choice {
 
     /// A new session. Where it cannot be kept it goes on all the same, and the reason is told with its
     /// first turn.
-    pub(super) fn begin(&self, meta: Meta) -> Origin {
+    pub(super) fn begin(&self, meta: Meta) -> Opening {
         match &self.store {
             Some(store) => kept_in(store, meta),
-            None => Origin::unsaved(meta),
+            None => Opening::unsaved(meta),
         }
     }
 }
 
 /// A new session in `store`, or one that says why it is not kept.
-pub(super) fn kept_in(store: &Store, meta: Meta) -> Origin {
+pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
     match store.create(meta.clone(), redaction::current()) {
-        Ok((journal, state)) => Origin { state, journal: Some(journal), trouble: None },
+        Ok((journal, state)) => Opening { state, journal: Some(journal), trouble: None },
         Err(error) => {
             tracing::warn!(%error, "the session is not kept");
             let trouble = format!("{error}; the run goes on and is not kept");
-            Origin { trouble: Some(trouble), ..Origin::unsaved(meta) }
+            Opening { trouble: Some(trouble), ..Opening::unsaved(meta) }
         }
     }
 }

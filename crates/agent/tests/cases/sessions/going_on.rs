@@ -4,21 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent::channel::{EventReceiver, channel};
+use agent::channel::EventReceiver;
 use agent::event::AgentEvent;
-use agent::permissions::{ByName, PermissionMode, Policy};
-use agent::registry::ToolRegistry;
-use agent::session::Origin;
+use agent::session::Opening;
 use agent::session::journal::Journal;
 use agent::{
-    Agent, AgentConfig, AgentParts, DenyAll, Effects, ModelRef, OnCancel, PathSet, Tool,
-    ToolContext, ToolError, ToolOutput,
+    Agent, AgentConfig, AgentParts, Effects, OnCancel, PathSet, Tool, ToolContext, ToolError,
+    ToolOutput,
 };
 use async_trait::async_trait;
 use llm::testing::{Answer, ScriptedProvider};
 use llm::{ContentBlock, Message, Tail, validate_transcript};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use crate::agents::{self, CONFIG, parts, registry};
 
 /// Counts how often a command would have run.
 struct Counted(Arc<AtomicUsize>);
@@ -63,31 +63,16 @@ impl GoingOn {
     ) -> Result<Self, String> {
         let opened = Journal::open(path, Arc::default()).map_err(|error| error.to_string())?;
         let (journal, loaded) = opened;
-        let origin = Origin { state: loaded.state, journal: Some(journal), trouble: None };
+        let opening = Opening { state: loaded.state, journal: Some(journal), trouble: None };
         let runs = Arc::<AtomicUsize>::default();
-        let mut tools = ToolRegistry::default();
-        tools.register(Arc::new(Counted(Arc::clone(&runs)))).unwrap();
         let provider = Arc::new(provider);
-        let (sender, events) = channel();
-        let id = model.split_once(':').map_or(model, |(_, id)| id).to_owned();
+        let (parts, events) = parts(Arc::clone(&provider) as _);
         let agent = Agent::new(AgentParts {
-            provider: Arc::clone(&provider) as _,
-            model: ModelRef { label: model.into(), id, ..ModelRef::default() },
-            tools,
-            policy: Policy::of_mode(PermissionMode::Bypass),
-            programs: Arc::new(ByName),
-            approver: Arc::new(DenyAll),
-            events: sender,
-            cwd: "/".into(),
-            origin,
-            steering: Arc::new(agent::steering::Unsteered),
-            session_id: "s".into(),
-            config: AgentConfig {
-                max_steps: 5,
-                max_wall_time: None,
-                system: None,
-                compact_at: 1.0,
-            },
+            model: agents::model(model),
+            tools: registry([Arc::new(Counted(Arc::clone(&runs))) as _]),
+            opening,
+            config: AgentConfig { max_steps: 5, compact_at: 1.0, ..CONFIG },
+            ..parts
         });
         Ok(Self { agent, provider, events, runs })
     }

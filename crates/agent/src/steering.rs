@@ -1,8 +1,9 @@
 //! What reaches the model while a turn runs: lines of the person, and news of what works beside it.
 //!
 //! A [`Steering`] is asked at the two places where nothing is cut in two: with the results of a batch of
-//! calls, and when the model would end the turn. Asking changes nothing; what was delivered is known by
-//! its id from the session's records, so that nothing is delivered twice, a restart in between included.
+//! calls, and when the model would end the turn. Asking changes nothing; what is about to be delivered is
+//! claimed first, and what was delivered is known by its id from the session's records, so that nothing is
+//! delivered twice, a restart in between included.
 
 pub mod notice;
 
@@ -15,8 +16,13 @@ pub const MAX_WAITING: usize = 50;
 
 /// Where notices come from.
 pub trait Steering: Send + Sync {
-    /// What waits, oldest first. It may name what was delivered already.
+    /// What waits, oldest first; to ask changes nothing. It may name what was delivered already.
     fn pending(&self) -> Vec<Notice>;
+
+    /// The same, on its way to the model from now on: it cannot be taken back any more.
+    fn claim(&self) -> Vec<Notice> {
+        self.pending()
+    }
 }
 
 /// No notices, ever.
@@ -38,8 +44,8 @@ pub struct Queue {
 #[derive(Debug)]
 struct Waiting {
     notice: Notice,
-    /// The loop has seen it and may be about to deliver it.
-    is_offered: bool,
+    /// It is on its way to the model.
+    is_claimed: bool,
 }
 
 impl Queue {
@@ -51,13 +57,13 @@ impl Queue {
         }
         let id = uuid::Uuid::new_v4().to_string();
         let notice = Notice { id, source: Source::User, text: text.into() };
-        lines.push(Waiting { notice, is_offered: false });
+        lines.push(Waiting { notice, is_claimed: false });
         true
     }
 
     /// Takes the last line back, unless it is on its way to the model.
     pub fn take_back(&self) -> Option<String> {
-        let last = self.lines().pop_if(|last| !last.is_offered)?;
+        let last = self.lines().pop_if(|last| !last.is_claimed)?;
         Some(last.notice.text)
     }
 
@@ -85,8 +91,12 @@ impl Queue {
 
 impl Steering for Queue {
     fn pending(&self) -> Vec<Notice> {
+        self.lines().iter().map(|line| line.notice.clone()).collect()
+    }
+
+    fn claim(&self) -> Vec<Notice> {
         let mut lines = self.lines();
-        lines.iter_mut().for_each(|line| line.is_offered = true);
+        lines.iter_mut().for_each(|line| line.is_claimed = true);
         lines.iter().map(|line| line.notice.clone()).collect()
     }
 }
@@ -96,12 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_takes_nothing_and_the_last_line_can_be_taken_back_until_then() {
+    fn asking_takes_nothing_and_the_last_line_can_be_taken_back_until_it_is_claimed() {
         let queue = Queue::default();
         assert!(queue.push("one") && queue.push("two") && queue.push("three"));
+        let asked = queue.pending();
+        assert_eq!(asked, queue.pending());
         assert_eq!(queue.take_back().as_deref(), Some("three"));
-        let first = queue.pending();
-        assert_eq!(first, queue.pending());
+        let first = queue.claim();
+        assert_eq!(first, asked[..2]);
         assert_eq!(queue.take_back(), None);
         queue.forget(&[first[0].id.clone()]);
         assert_eq!(queue.waiting(), ["two"]);

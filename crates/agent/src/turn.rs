@@ -23,6 +23,8 @@ pub enum Input {
     },
     /// The notices that waited are in the transcript, in a user message.
     Delivered,
+    /// Nothing waited any more when it was to be delivered.
+    Withdrawn,
     /// No completion came.
     SampleFailed,
     /// Every call of the batch has its result in the transcript.
@@ -72,13 +74,18 @@ impl Turn {
         self.steps
     }
 
+    /// Whether another request may be made.
+    pub fn has_room(&self) -> bool {
+        self.steps < self.max_steps
+    }
+
     /// Takes what happened and says what follows. After the end it repeats the outcome.
     pub fn next(&mut self, input: &Input) -> Next {
         if let Some(outcome) = self.outcome {
             return Next::Finish(outcome);
         }
         match input {
-            Input::Prompt | Input::Ran | Input::Delivered if self.steps < self.max_steps => {
+            Input::Prompt | Input::Ran | Input::Delivered if self.has_room() => {
                 self.steps += 1;
                 Next::Sample { step: self.steps }
             }
@@ -89,6 +96,8 @@ impl Turn {
                 Next::Deliver
             }
             Input::Sampled { finish, .. } => self.finish(outcome_of(finish)),
+            // Only a turn that would end well delivers.
+            Input::Withdrawn => self.finish(TurnOutcome::Done),
             Input::SampleFailed => self.finish(TurnOutcome::Failed),
             Input::Cancelled => self.finish(TurnOutcome::Cancelled),
             Input::OutOfTime => self.finish(TurnOutcome::BudgetExceeded),
@@ -98,7 +107,7 @@ impl Turn {
     /// Whether the turn would end well and has room for another request.
     fn may_continue(&self, finish: &FinishReason) -> bool {
         outcome_of(finish) == TurnOutcome::Done
-            && self.steps < self.max_steps
+            && self.has_room()
             && self.continuations < MAX_CONTINUATIONS
     }
 
@@ -141,6 +150,14 @@ mod tests {
         assert_eq!(turn.next(&done_with(1)), Next::Deliver);
         assert_eq!(turn.next(&Input::Delivered), Next::Sample { step: 2 });
         assert_eq!(turn.next(&done_with(0)), Next::Finish(TurnOutcome::Done));
+    }
+
+    #[test]
+    fn a_notice_that_is_taken_back_at_the_last_moment_lets_the_turn_end_well() {
+        let mut turn = Turn::new(10);
+        turn.next(&Input::Prompt);
+        assert_eq!(turn.next(&done_with(1)), Next::Deliver);
+        assert_eq!(turn.next(&Input::Withdrawn), Next::Finish(TurnOutcome::Done));
     }
 
     #[test]

@@ -41,11 +41,9 @@ impl Agent {
         } else {
             self.run_in_order(&calls, run).await
         };
-        // What is said into a turn that is over waits for the next one.
-        let notices = match ran.is_ok() && !run.cancel.is_cancelled() {
-            true => self.waiting_notices(),
-            false => Vec::new(),
-        };
+        // What is said into a turn that is over, or that asks the model no more, waits for the next one.
+        let goes_on = ran.is_ok() && !run.cancel.is_cancelled() && run.turn.has_room();
+        let notices = if goes_on { self.claim_notices() } else { Vec::new() };
         let (blocks, ids) = self.blocks_of(&notices);
         let answered = self.session.commit_results(blocks, ids);
         self.tell_trouble(run).await;

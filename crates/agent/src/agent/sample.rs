@@ -126,7 +126,7 @@ impl Agent {
         };
         self.note_usage(step, usage, run).await;
         self.emit(AgentEvent::Usage { usage }, run).await;
-        let notices = self.waiting_notices().len();
+        let notices = self.waiting_notices();
         run.turn.next(&Input::Sampled { finish, calls, notices })
     }
 

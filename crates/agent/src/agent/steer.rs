@@ -8,11 +8,20 @@ use crate::steering::Notice;
 use crate::turn::{Input, Next};
 
 impl Agent {
-    /// The notices that the model has not read.
-    pub(super) fn waiting_notices(&self) -> Vec<Notice> {
+    /// How many notices wait that the model has not read.
+    pub(super) fn waiting_notices(&self) -> usize {
+        self.unread(self.steering.pending()).len()
+    }
+
+    /// These notices, from now on on their way to the model.
+    pub(super) fn claim_notices(&self) -> Vec<Notice> {
+        self.unread(self.steering.claim())
+    }
+
+    fn unread(&self, mut notices: Vec<Notice>) -> Vec<Notice> {
         let state = self.session.state();
-        let pending = self.steering.pending().into_iter();
-        pending.filter(|notice| !state.was_delivered(&notice.id)).collect()
+        notices.retain(|notice| !state.was_delivered(&notice.id));
+        notices
     }
 
     /// What the model reads of them, and their ids.
@@ -33,7 +42,10 @@ impl Agent {
         if run.cancel.is_cancelled() {
             return run.turn.next(&run.stopped());
         }
-        let notices = self.waiting_notices();
+        let notices = self.claim_notices();
+        if notices.is_empty() {
+            return run.turn.next(&Input::Withdrawn);
+        }
         let (blocks, ids) = self.blocks_of(&notices);
         if let Err(error) = self.session.add_user_with(blocks, ids) {
             return run.fail(error.into());

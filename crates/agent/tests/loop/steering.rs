@@ -105,6 +105,40 @@ async fn a_notice_is_delivered_once_and_not_again_after_a_restart() {
     assert_eq!(again.provider.asked(), 1);
 }
 
+/// Says that a line waits, and has none when it is claimed: it was taken back in between.
+struct TakenBack;
+
+impl Steering for TakenBack {
+    fn pending(&self) -> Vec<Notice> {
+        vec![notice()]
+    }
+
+    fn claim(&self) -> Vec<Notice> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_taken_back_before_it_is_claimed_changes_nothing() {
+    for steps in [vec![script::text("done")], vec![add("a"), script::text("done")]] {
+        let count = steps.len();
+        let mut bench = Setup { steering: Arc::new(TakenBack), ..Setup::new(steps) }.build();
+        assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::Done);
+        assert_eq!(bench.provider.asked(), count);
+        assert!(!bench.agent.transcript().iter().any(|one| one.text().contains("the other one")));
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_no_request_would_carry_stays_in_the_queue() {
+    let queue = queue(&["too late"]);
+    let setup = Setup { max_steps: 1, ..Setup::new(vec![add("a")]) };
+    let mut bench = Setup { steering: Arc::clone(&queue) as _, ..setup }.build();
+    assert_eq!(bench.run("x").await.unwrap(), TurnOutcome::MaxSteps);
+    assert!(!bench.agent.transcript().iter().any(|one| one.text().contains("too late")));
+    assert_eq!(queue.take_back().as_deref(), Some("too late"), "nothing claimed it");
+}
+
 #[tokio::test]
 async fn a_line_of_a_cancelled_turn_stays_in_the_queue() {
     let started = Arc::new(Notify::new());

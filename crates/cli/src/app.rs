@@ -29,6 +29,7 @@ use agent::session::Opening;
 use agent::session::record::Meta;
 use agent::session::record::StampReason;
 use agent::session::store::Store;
+use agent::steering::{Queue, Steering, Unsteered};
 use agent::{Agent, Approver, DenyAll, tools};
 use llm::Provider;
 use tokio::sync::mpsc;
@@ -174,7 +175,8 @@ impl Work {
         let Resolved { provider, model, room, .. } = model;
         let opening = self.opening(session, &model, &cwd);
         let asked = (provider, model, opening);
-        let agent = self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), events.clone())?;
+        let watchers = (events.clone(), Arc::new(Unsteered) as _);
+        let agent = self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), watchers)?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
@@ -229,10 +231,12 @@ impl Work {
         let opening = self.opening(session, &model, &cwd);
         let tail = history::tail(&opening.state);
         let asked = (provider, model, opening);
-        let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), events.clone())?;
+        let queue = Arc::new(Queue::default());
+        let watchers = (events.clone(), Arc::clone(&queue) as _);
+        let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, room, models, history, tail }.run().await)
+        Ok(Repl { agent, events, ui, signals, room, models, history, tail, queue }.run().await)
     }
 
     /// All that may fail before a turn, cheapest first.
@@ -313,7 +317,7 @@ impl Work {
         cwd: &Path,
         configuration: &Configuration,
         approver: Arc<dyn Approver>,
-        events: EventSender,
+        (events, steering): (EventSender, Arc<dyn Steering>),
     ) -> Result<Agent, StartError> {
         let Equipment { tools, policy, sandbox } =
             equipment(configuration, cwd, &self.env, &self.session_id)?;
@@ -335,7 +339,7 @@ impl Work {
             events,
             cwd: cwd.to_owned(),
             opening,
-            steering: Arc::new(agent::steering::Unsteered),
+            steering,
             session_id: self.session_id.clone(),
             config: AgentConfig {
                 max_steps: configuration.max_steps(),

@@ -5,10 +5,7 @@
 //! was pasted, enter nothing.
 
 mod dialogue;
-mod input;
 mod keep;
-mod keys;
-mod line;
 mod words;
 
 use std::io;
@@ -23,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::dialogue::Dialogue;
-use self::input::Keyboard;
+use crate::keyboard::Keyboard;
 use crate::render::Render;
 use crate::signals::Signals;
 use crate::terminal;
@@ -131,7 +128,7 @@ async fn ask(
 ) -> io::Result<ApprovalDecision> {
     renderer.fit_to(terminal::width());
     let asked = renderer.question(request)?;
-    let Ok(keyboard) = Keyboard::open() else { return no_answer() };
+    let Ok(keyboard) = Keyboard::for_an_answer() else { return no_answer() };
     renderer.take_keys(true)?;
     let mut dialogue = Dialogue::new(request, keeping, renderer, signals, keyboard);
     dialogue.run(asked).await

@@ -12,6 +12,7 @@ mod grants;
 mod headless;
 mod history;
 mod inspect;
+mod keyboard;
 mod logs;
 mod permits;
 mod redaction;
@@ -23,6 +24,7 @@ mod stdin;
 mod terminal;
 mod trial;
 mod ui;
+mod working;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

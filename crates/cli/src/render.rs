@@ -18,6 +18,29 @@ pub(crate) enum Asked {
     Collapsed,
 }
 
+/// Columns before the line in [`Typing`].
+pub(crate) const PROMPT_COLUMNS: usize = 2;
+
+/// What a person types while a turn runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Typing {
+    /// Lines that the model has not read, oldest first.
+    pub(crate) queued: Vec<Visible<'static>>,
+    /// Something about the last key.
+    pub(crate) hint: Option<&'static str>,
+    /// The line so far, and the column in it at which the cursor stands; none where nothing is shown.
+    pub(crate) line: Option<(Visible<'static>, usize)>,
+}
+
+/// How large a screen is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// In columns.
+    pub(crate) columns: usize,
+    /// In rows.
+    pub(crate) rows: usize,
+}
+
 /// Shows a turn.
 pub(crate) trait Render: Send {
     /// Shows one event.
@@ -90,6 +113,19 @@ pub(crate) trait Render: Send {
     /// As for [`Render::event`].
     fn take_keys(&mut self, _is_taken: bool) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Shows what is being typed below all else, until something else is shown or it is shown anew.
+    ///
+    /// # Errors
+    /// As for [`Render::event`].
+    fn typing(&mut self, _typing: &Typing, _screen: Extent) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`Render::typing`] shows anything.
+    fn can_show_typing(&self) -> bool {
+        false
     }
 
     /// Lines have this many columns from now on.

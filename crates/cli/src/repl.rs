@@ -3,9 +3,11 @@
 mod editor;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use agent::agent::compaction::Compacted;
 use agent::channel::EventSender;
+use agent::steering::Queue;
 use agent::{Agent, TurnOutcome, paste, sanitize};
 use llm::ContentBlock;
 
@@ -17,8 +19,8 @@ use crate::headless::output_failed;
 use crate::permits;
 use crate::render::style::wrap;
 use crate::signals::{Signals, Stop};
-use crate::terminal;
 use crate::ui::Ui;
+use crate::{say, terminal};
 
 /// What a conversation needs.
 pub(crate) struct Repl {
@@ -38,12 +40,39 @@ pub(crate) struct Repl {
     pub(crate) history: Option<PathBuf>,
     /// The end of what was said before, for a session that goes on.
     pub(crate) tail: Option<String>,
+    /// The lines that are entered while a turn runs, which the agent takes from there.
+    pub(crate) queue: Arc<Queue>,
 }
 
 /// Whether the conversation goes on, and what the person reads before the next prompt.
 enum Then {
     Say(String),
+    /// The next prompt is there already: it was entered too late for the turn before.
+    Prompt(String, String),
     Leave(Exit),
+}
+
+/// What was typed while a turn ran and no model has read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct LeftOver {
+    /// Lines that were entered.
+    entered: Vec<String>,
+    /// The one that was not.
+    draft: String,
+}
+
+impl LeftOver {
+    /// What becomes of it after a turn that ended well, or did not: the next prompt, and what stands in
+    /// the editor. After any other end nothing runs that the person does not enter again.
+    fn after(self, is_well: bool) -> (Option<String>, String) {
+        let entered = self.entered.join("\n");
+        match (entered.is_empty(), is_well) {
+            (true, _) => (None, self.draft),
+            (false, true) => (Some(entered), self.draft),
+            (false, false) if self.draft.is_empty() => (None, entered),
+            (false, false) => (None, format!("{entered}\n{}", self.draft)),
+        }
+    }
 }
 
 impl Repl {
@@ -58,14 +87,14 @@ impl Repl {
         };
         let opening = self.tail.take().unwrap_or_default() + &self.greeting();
         let mut say = fitted(&opening, terminal::width()) + &self.warning().await;
-        let mut turns = 0;
+        let (mut turns, mut draft) = (0, String::new());
         let exit = loop {
             let input = tokio::select! {
-                input = editor.read(say) => input,
+                input = editor.read(say, std::mem::take(&mut draft)) => input,
                 stop = self.signals.stopped() => break Exit::Stopped(stop),
             };
-            let then = match input {
-                Input::Line(line) => self.act(&line, &mut turns).await,
+            let mut then = match input {
+                Input::Line(line) => self.act(&line, &mut turns, &mut draft).await,
                 Input::Cleared => Then::Say(String::new()),
                 Input::End => Then::Leave(Exit::Done),
                 Input::Gone => Then::Leave(Exit::Stopped(Stop::HungUp)),
@@ -74,8 +103,15 @@ impl Repl {
                     Then::Leave(Exit::Failed)
                 }
             };
+            while let Then::Prompt(text, prompt) = then {
+                then = match say::say(&fitted(&format!("{text}> {prompt}"), terminal::width())) {
+                    Ok(()) => self.turn(prompt, &mut turns, &mut draft).await,
+                    Err(error) => Then::Leave(output_failed(&error)),
+                };
+            }
             match then {
                 Then::Say(text) => say = fitted(&text, terminal::width()),
+                Then::Prompt(..) => unreachable!("prompts were run above"),
                 Then::Leave(exit) => break exit,
             }
         };
@@ -90,14 +126,12 @@ impl Repl {
         )
     }
 
-    async fn act(&mut self, line: &str, turns: &mut u64) -> Then {
+    /// Does what was entered; what is typed meanwhile and not entered is in `draft` afterwards.
+    async fn act(&mut self, line: &str, turns: &mut u64, draft: &mut String) -> Then {
         match commands::read(line) {
             Line::Empty => Then::Say(String::new()),
             Line::Wrong(text) => Then::Say(format!("{text}\n")),
-            Line::Prompt(text) => {
-                *turns += 1;
-                self.turn(text, *turns).await
-            }
+            Line::Prompt(text) => self.turn(text, turns, draft).await,
             Line::Command(Command::Help) => Then::Say(commands::help()),
             Line::Command(Command::Exit) => Then::Leave(Exit::Done),
             Line::Command(Command::Clear) => {
@@ -120,19 +154,28 @@ impl Repl {
         }
     }
 
-    async fn turn(&mut self, prompt: String, count: u64) -> Then {
+    async fn turn(&mut self, prompt: String, turns: &mut u64, draft: &mut String) -> Then {
+        *turns += 1;
         let cancel = self.signals.begin_turn();
+        self.ui.listen(Arc::clone(&self.queue), std::mem::take(draft)).await;
         let result =
             self.agent.run_turn(vec![ContentBlock::text(paste::typed(&prompt))], cancel).await;
         // The screen tells outcome and error; they are in the turn's last event.
-        self.ui.shown(count).await;
+        let typed = self.ui.shown(*turns).await;
         self.signals.end_turn();
-        match self.signals.stop() {
-            Some(stop) => Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop))),
-            None => {
-                tracing::debug!(outcome = ?result.ok(), "turn over");
-                Then::Say(self.warning().await)
-            }
+        let state = self.agent.state();
+        let entered = self.queue.left_over(|id| state.was_delivered(id));
+        if let Some(stop) = self.signals.stop() {
+            return Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop)));
+        }
+        let is_well = matches!(result, Ok(TurnOutcome::Done));
+        tracing::debug!(outcome = ?result.ok(), left_over = entered.len(), "turn over");
+        let (prompt, rest) = LeftOver { entered, draft: typed }.after(is_well);
+        *draft = rest;
+        let warning = self.warning().await;
+        match prompt {
+            Some(prompt) => Then::Prompt(warning, prompt),
+            None => Then::Say(warning),
         }
     }
 
@@ -210,6 +253,19 @@ mod tests {
     fn what_is_said_breaks_between_words() {
         assert_eq!(fitted("there is no model\n", 12), "there is no\nmodel\n");
         assert_eq!(fitted("", 12), "");
+    }
+
+    #[test]
+    fn what_came_too_late_is_sent_after_a_good_end_and_else_stands_in_the_editor() {
+        let left = |entered: &[&str], draft: &str| LeftOver {
+            entered: entered.iter().map(|&line| line.to_owned()).collect(),
+            draft: draft.to_owned(),
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(left(&[], "half").after(true), (None, "half".to_owned()));
+        assert_eq!(left(&["a", "b"], "half").after(true), (text("a\nb"), "half".to_owned()));
+        assert_eq!(left(&["a", "b"], "half").after(false), (None, "a\nb\nhalf".to_owned()));
+        assert_eq!(left(&["a"], "").after(false), (None, "a".to_owned()));
     }
 
     #[test]

@@ -143,6 +143,13 @@ impl Signals {
         *self.turn() = None;
     }
 
+    /// Asks the running turn to stop, however often.
+    pub(crate) fn cancel_turn(&self) {
+        if let Some(token) = &*self.turn() {
+            token.cancel();
+        }
+    }
+
     /// What ended the work, if something did.
     pub(crate) fn stop(&self) -> Option<Stop> {
         *self.shared.stop.borrow()
@@ -236,6 +243,16 @@ mod tests {
         check_forced(&signals, None);
         signals.raise(Stop::Interrupted);
         check_forced(&signals, Some(Stop::Interrupted));
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_is_asked_to_stop_twice_by_its_own_key_has_its_time() {
+        let signals = Signals::listen(OnInterrupt::EndTurn).unwrap();
+        let turn = signals.begin_turn();
+        signals.cancel_turn();
+        signals.cancel_turn();
+        assert!(turn.is_cancelled());
+        check_forced(&signals, None);
     }
 
     #[tokio::test]

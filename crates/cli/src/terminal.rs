@@ -8,6 +8,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
 
+use crate::render::Extent;
 use crate::render::style::Style;
 use crate::render::text::Look;
 use crate::signals::Stop;
@@ -44,6 +45,13 @@ pub(crate) fn look(Wishes { is_plain, is_verbose }: Wishes) -> Look {
 pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// How large the terminal on standard output is; without any room where nobody can tell.
+pub(crate) fn extent() -> Extent {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    let (columns, rows) = size.map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    Extent { columns: usize::from(columns), rows: usize::from(rows) }
 }
 
 /// How many columns lines may have.

@@ -1,17 +1,22 @@
 //! The one thread that writes to the terminal, so that a slow reader never stops the runtime.
+//!
+//! While a turn of a conversation runs it also takes what the person types, since both share the screen.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::AgentEvent;
 use agent::channel::EventReceiver;
+use agent::steering::Queue;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::approve::{self, Question};
-use crate::render::Render;
-use crate::signals::Signals;
+use crate::render::{Render, Typing};
+use crate::signals::{Signals, Stop};
 use crate::terminal;
+use crate::working::{Typist, Wish, Working};
 
 /// How often a display that changes with time is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -19,7 +24,26 @@ const TICK: Duration = Duration::from_secs(1);
 /// The thread as others see it.
 pub(crate) struct Ui {
     ended: oneshot::Receiver<io::Result<()>>,
-    turns: watch::Receiver<u64>,
+    turns: watch::Receiver<Shown>,
+    listen: mpsc::Sender<Listen>,
+}
+
+/// What has been shown.
+#[derive(Debug, Default)]
+struct Shown {
+    /// Turns.
+    turns: u64,
+    /// What was typed during the last of them and not entered.
+    draft: String,
+}
+
+/// A turn begins, during which a person may type.
+struct Listen {
+    queue: Arc<Queue>,
+    /// What was typed already.
+    draft: String,
+    /// Told when the keyboard is listened to.
+    done: oneshot::Sender<()>,
 }
 
 impl Ui {
@@ -37,22 +61,40 @@ impl Ui {
         signals: Signals,
     ) -> io::Result<Self> {
         let (end, ended) = oneshot::channel();
-        let (shown, turns) = watch::channel(0);
+        let (shown, turns) = watch::channel(Shown::default());
+        let (listen, begun) = mpsc::channel(1);
         let runtime = Handle::current();
-        let screen = Screen { renderer, signals, failure: None };
+        let screen =
+            Screen { renderer, signals, failure: None, working: None, is_stale: false, shown };
         std::thread::Builder::new().name("screen".into()).spawn(move || {
-            let result = runtime.block_on(screen.run(events, questions, &shown));
+            let result = runtime.block_on(screen.run(events, questions, begun));
             if end.send(result).is_err() {
                 tracing::debug!("nobody waits for the screen any more");
             }
         })?;
-        Ok(Self { ended, turns })
+        Ok(Self { ended, turns, listen })
     }
 
-    /// Waits until the end of the `count`th turn has been shown, or the thread has ended.
-    pub(crate) async fn shown(&mut self, count: u64) {
-        if self.turns.wait_for(|shown| *shown >= count).await.is_err() {
-            tracing::debug!("the screen ended before the turn's end was shown");
+    /// Takes lines for `queue` from the keyboard until the end of the turn that begins now, where that
+    /// is a terminal; `draft` was typed already.
+    pub(crate) async fn listen(&self, queue: Arc<Queue>, draft: String) {
+        let (done, listening) = oneshot::channel();
+        if self.listen.send(Listen { queue, draft, done }).await.is_err()
+            || listening.await.is_err()
+        {
+            tracing::debug!("the screen ended before the turn began");
+        }
+    }
+
+    /// Waits until the end of the `count`th turn has been shown, or the thread has ended. Returns what
+    /// was typed meanwhile and not entered.
+    pub(crate) async fn shown(&mut self, count: u64) -> String {
+        match self.turns.wait_for(|shown| shown.turns >= count).await {
+            Ok(shown) => shown.draft.clone(),
+            Err(_) => {
+                tracing::debug!("the screen ended before the turn's end was shown");
+                String::new()
+            }
         }
     }
 
@@ -69,6 +111,11 @@ struct Screen {
     renderer: Box<dyn Render>,
     signals: Signals,
     failure: Option<io::Error>,
+    /// The person at the keyboard, while a turn of a conversation runs.
+    working: Option<Working>,
+    /// Whether what is typed has to be shown anew.
+    is_stale: bool,
+    shown: watch::Sender<Shown>,
 }
 
 impl Screen {
@@ -76,25 +123,28 @@ impl Screen {
         mut self,
         mut events: EventReceiver,
         mut questions: mpsc::Receiver<Question>,
-        shown: &watch::Sender<u64>,
+        mut begun: mpsc::Receiver<Listen>,
     ) -> io::Result<()> {
         loop {
-            // Events first: a question comes after all that led to it.
+            // Keys first: a flood of events must not make the person wait. Events before a question: it
+            // comes after all that led to it.
             tokio::select! {
                 biased;
+                wish = next_wish(&mut self.working) => self.obey(wish).await,
                 event = events.recv() => match event {
-                    Some(event) => self.show(&event, shown),
+                    Some(event) => self.show(&event).await,
                     None => break,
                 },
-                Some(question) = questions.recv() => {
-                    let renderer = self.renderer.as_mut();
-                    let result = approve::answer(question, renderer, &self.signals).await;
-                    self.check(result);
-                }
-                () = tokio::time::sleep(TICK), if self.is_waiting() => {
+                Some(question) = questions.recv() => self.ask(question).await,
+                Some(listen) = begun.recv() => self.listen(listen),
+                () = tokio::time::sleep(TICK), if self.is_waiting() && !self.is_stale => {
                     let result = self.renderer.tick();
                     self.check(result);
+                    self.take_up();
+                    self.is_stale = self.working.is_some();
                 }
+                // Once nothing else is to be done.
+                () = std::future::ready(()), if self.is_stale => self.show_typing(),
             }
         }
         self.failure.map_or(Ok(()), Err)
@@ -104,7 +154,13 @@ impl Screen {
         self.failure.is_none() && self.renderer.is_waiting()
     }
 
-    fn show(&mut self, event: &AgentEvent, shown: &watch::Sender<u64>) {
+    async fn show(&mut self, event: &AgentEvent) {
+        if let (AgentEvent::NoticesDelivered { notices }, Some(working)) = (event, &self.working) {
+            let ids: Vec<String> = notices.iter().map(|notice| notice.id.clone()).collect();
+            working.typist.forget(&ids);
+        }
+        let is_end = matches!(event, AgentEvent::TurnFinished(_));
+        let draft = if is_end { self.stop_listening().await } else { String::new() };
         if self.failure.is_none() {
             // Windows change their width; a look at it once a step is enough.
             if matches!(event, AgentEvent::StepStarted { .. }) {
@@ -112,10 +168,92 @@ impl Screen {
             }
             let result = self.renderer.event(event);
             self.check(result);
+            self.is_stale = self.working.is_some();
         }
-        if matches!(event, AgentEvent::TurnFinished(_)) {
-            shown.send_modify(|count| *count += 1);
+        if is_end {
+            self.shown.send_modify(|shown| {
+                shown.turns += 1;
+                shown.draft = draft;
+            });
         }
+    }
+
+    /// What was typed gives way to the question and comes back after it.
+    async fn ask(&mut self, question: Question) {
+        if let Some(working) = &mut self.working
+            && working.put_aside().await
+        {
+            let result = self.renderer.take_keys(false);
+            self.check(result);
+        }
+        let result = approve::answer(question, self.renderer.as_mut(), &self.signals).await;
+        self.check(result);
+        self.take_up();
+    }
+
+    fn listen(&mut self, Listen { queue, draft, done }: Listen) {
+        if self.renderer.can_show_typing() && self.failure.is_none() {
+            self.working = Some(Working::new(Typist::new(queue, &draft)));
+            self.take_up();
+        }
+        if done.send(()).is_err() {
+            tracing::debug!("nobody waits for the turn that was to begin");
+        }
+    }
+
+    /// Listens to the keyboard, if somebody types and nobody else has it.
+    fn take_up(&mut self) {
+        if let Some(working) = &mut self.working
+            && self.failure.is_none()
+            && working.take_up()
+        {
+            let result = self.renderer.take_keys(true);
+            self.check(result);
+            self.is_stale = true;
+        }
+    }
+
+    /// The turn is over. Returns what was typed and not entered.
+    async fn stop_listening(&mut self) -> String {
+        let Some(mut working) = self.working.take() else { return String::new() };
+        let had_it = working.put_aside().await;
+        if self.failure.is_none() {
+            let gone = self.renderer.typing(&Typing::default(), terminal::extent());
+            let result = if had_it { gone.and(self.renderer.take_keys(false)) } else { gone };
+            self.check(result);
+        }
+        self.is_stale = false;
+        working.typist.draft()
+    }
+
+    async fn obey(&mut self, wish: Wish) {
+        self.is_stale = true;
+        match wish {
+            Wish::Show => {}
+            Wish::EndTurn => self.signals.cancel_turn(),
+            Wish::Suspend => self.suspend().await,
+            Wish::Gone if terminal::is_gone() => self.signals.raise(Stop::HungUp),
+            Wish::Gone => {}
+        }
+    }
+
+    /// Stops the program, with the terminal as it was, until somebody goes on with it.
+    async fn suspend(&mut self) {
+        let Some(working) = &mut self.working else { return };
+        working.put_aside().await;
+        let gone = self.renderer.typing(&Typing::default(), terminal::extent());
+        let result = gone.and(self.renderer.take_keys(false));
+        self.check(result);
+        terminal::suspend();
+        self.take_up();
+    }
+
+    fn show_typing(&mut self) {
+        self.is_stale = false;
+        let (Some(working), None) = (&self.working, &self.failure) else { return };
+        let screen = terminal::extent();
+        let result = self.renderer.typing(&working.typist.view(screen.columns), screen);
+        self.check(result);
     }
 
     fn check(&mut self, result: io::Result<()>) {
@@ -124,5 +262,13 @@ impl Screen {
             self.signals.raise(terminal::stop_for(&error));
             self.failure = Some(error);
         }
+    }
+}
+
+/// What the person at the keyboard wants next, if one is listened to.
+async fn next_wish(working: &mut Option<Working>) -> Wish {
+    match working {
+        Some(working) => working.next().await,
+        None => std::future::pending().await,
     }
 }

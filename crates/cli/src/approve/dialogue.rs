@@ -6,12 +6,12 @@ use std::io;
 use agent::approval::offered_first;
 use agent::{ApprovalDecision, ApprovalRequest, Scope};
 
-use super::input::{BURST, Heard, Keyboard, Settled};
 use super::keep::keep;
-use super::keys::{Key, Keys};
-use super::line::{self, Line};
 use super::words::{Answer, answer as answer_of, chosen, scope as scope_of};
 use super::{Keeping, denied, no_answer};
+use crate::keyboard::keys::{Key, Keys};
+use crate::keyboard::line::{self, Line};
+use crate::keyboard::{BURST, Heard, Keyboard, Settled};
 use crate::render::{Asked, Render};
 use crate::signals::{Signals, Stop};
 use crate::terminal;

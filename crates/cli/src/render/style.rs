@@ -68,6 +68,20 @@ impl Ink {
         self.own(code).text(text).own("\x1b[0m")
     }
 
+    /// The cursor goes up so many rows.
+    pub(crate) fn up(&mut self, rows: usize) -> &mut Self {
+        if rows > 0 {
+            self.0.push_str(&format!("\x1b[{rows}A"));
+        }
+        self
+    }
+
+    /// The cursor goes to the column of that number, counted from 0, in its row.
+    pub(crate) fn column(&mut self, column: usize) -> &mut Self {
+        self.0.push_str(&format!("\x1b[{}G", column + 1));
+        self
+    }
+
     /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -76,6 +90,11 @@ impl Ink {
     /// Whether it ends with a line end.
     pub(crate) fn ends_line(&self) -> bool {
         self.0.ends_with('\n')
+    }
+
+    /// The same as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// What a terminal gets.

@@ -3,6 +3,7 @@
 //! In a conversation everything goes to standard output as it happens. In a run with `-p` only the
 //! committed final answer does; the way there is told on standard error.
 
+mod below;
 mod block;
 #[cfg(test)]
 mod cases;
@@ -22,10 +23,11 @@ use agent::{AgentEvent, ApprovalRequest, TurnSummary};
 use llm::Phase;
 use serde_json::Value;
 
+use self::below::Below;
 use self::block::{Kind, lay_out};
 use self::status::{Status, Wait};
 use super::style::{Ink, Paint, Style, call_line, fit, wrap};
-use super::{Asked, Render};
+use super::{Asked, Extent, Render, Typing};
 
 /// Lines of a result that are shown, of one that failed, and of a diff.
 const RESULT_LINES: usize = 6;
@@ -72,6 +74,7 @@ pub(crate) struct Text<O, E> {
     is_mid_line: bool,
     is_reasoning: bool,
     status: Status,
+    below: Below,
     /// Whether the last thing shown was the result of a call.
     is_after_result: bool,
     /// Calls of the running step that have not finished: their ids and how they were shown.
@@ -93,6 +96,7 @@ impl<O: Write, E: Write> Text<O, E> {
             is_mid_line: false,
             is_reasoning: false,
             status: Status::new(),
+            below: Below::new(look.width),
             is_after_result: false,
             open: Vec::new(),
             is_crowded: false,
@@ -111,6 +115,8 @@ impl<O: Write, E: Write> Text<O, E> {
     fn tell(&mut self, ink: &Ink) -> io::Result<()> {
         match self.audience {
             Audience::Conversation | Audience::Demo => {
+                self.lift()?;
+                self.below.follow(ink);
                 self.out.write_all(ink.as_bytes())?;
                 self.out.flush()
             }
@@ -118,6 +124,14 @@ impl<O: Write, E: Write> Text<O, E> {
                 self.tell_apart(ink);
                 Ok(())
             }
+        }
+    }
+
+    /// Takes away what stands below.
+    fn lift(&mut self) -> io::Result<()> {
+        match self.below.lift() {
+            Some(ink) => self.out.write_all(ink.as_bytes()).and_then(|()| self.out.flush()),
+            None => Ok(()),
         }
     }
 
@@ -282,6 +296,7 @@ impl<O: Write, E: Write> Text<O, E> {
 
     fn turn_finished(&mut self, summary: &TurnSummary) -> io::Result<()> {
         self.held.clear();
+        self.lift()?;
         self.settle()?;
         self.open.clear();
         self.is_after_result = false;
@@ -395,6 +410,23 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
             (true, false) => self.tell(&Ink::from("\x1b[?2004l")),
             (false, _) => Ok(()),
         }
+    }
+
+    fn typing(&mut self, typing: &Typing, screen: Extent) -> io::Result<()> {
+        self.lift()?;
+        if !self.can_show_typing() {
+            return Ok(());
+        }
+        let ink = self.below.put_up(typing, screen, self.look.out);
+        if ink.is_empty() {
+            return Ok(());
+        }
+        self.out.write_all(ink.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn can_show_typing(&self) -> bool {
+        self.audience == Audience::Conversation && self.look.out.is_on
     }
 
     fn fit_to(&mut self, columns: usize) {

@@ -37,8 +37,14 @@ pub(crate) enum Input {
     Failed(String),
 }
 
-/// What is said before the prompt, and where the answer goes.
-type Request = (String, oneshot::Sender<Input>);
+/// A line that is wanted.
+struct Request {
+    /// What is said before the prompt.
+    say: String,
+    /// What stands in the line already.
+    draft: String,
+    reply: oneshot::Sender<Input>,
+}
 
 /// The thread as others see it. It ends when this is dropped, after a line it waits for.
 pub(crate) struct Editor {
@@ -55,8 +61,8 @@ impl Editor {
         std::thread::Builder::new().name("editor".into()).spawn(move || {
             terminal::take_suspension();
             let mut lines = Lines::open(history);
-            while let Some((say, reply)) = inbox.blocking_recv() {
-                if reply.send(lines.read(&say)).is_err() {
+            while let Some(Request { say, draft, reply }) = inbox.blocking_recv() {
+                if reply.send(lines.read(&say, &draft)).is_err() {
                     // The program is ending.
                     return;
                 }
@@ -65,10 +71,10 @@ impl Editor {
         Ok(Self { requests })
     }
 
-    /// Says something and reads the next line.
-    pub(crate) async fn read(&mut self, say: String) -> Input {
+    /// Says something and reads the next line, in which `draft` stands already.
+    pub(crate) async fn read(&mut self, say: String, draft: String) -> Input {
         let (reply, answer) = oneshot::channel();
-        if self.requests.send((say, reply)).await.is_err() {
+        if self.requests.send(Request { say, draft, reply }).await.is_err() {
             return Input::Failed("the editor thread ended".to_owned());
         }
         answer.await.unwrap_or_else(|_| Input::Failed("the editor thread panicked".to_owned()))
@@ -112,7 +118,7 @@ impl Lines {
         lines
     }
 
-    fn read(&mut self, say: &str) -> Input {
+    fn read(&mut self, say: &str, draft: &str) -> Input {
         if let Err(error) = say::say(say) {
             return Input::Failed(error.to_string());
         }
@@ -120,7 +126,7 @@ impl Lines {
             Ok(editor) => editor,
             Err(error) => return Input::Failed(error.to_string()),
         };
-        match editor.readline(PROMPT) {
+        match editor.readline_with_initial(PROMPT, (draft, "")) {
             Ok(line) => {
                 self.remember(&line);
                 Input::Line(line)

@@ -5,7 +5,7 @@
 
 /// What a person did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     /// Typed a character.
     Char(char),
     /// Pasted a text, line ends as line feeds and without other control characters.
@@ -20,6 +20,8 @@ pub(super) enum Key {
     Left,
     /// Moved.
     Right,
+    /// Went to what came before.
+    Up,
     /// Moved to the start.
     Home,
     /// Moved to the end.
@@ -48,7 +50,7 @@ const MAX_PASTE: usize = 64 * 1024;
 
 /// The keys of a stream of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// The start of a sequence or character whose rest has not come.
     held: Vec<u8>,
     /// What was pasted so far, inside a paste.
@@ -57,7 +59,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys that are complete with these bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.held.extend_from_slice(bytes);
         let mut keys = Vec::new();
         while !self.held.is_empty() {
@@ -75,19 +77,26 @@ impl Keys {
 
     /// Nothing more came for a while: an escape that stands alone was the key, and what else has begun
     /// is none.
-    pub(super) fn pause(&mut self) -> Option<Key> {
+    pub(crate) fn pause(&mut self) -> Option<Key> {
         let held = std::mem::take(&mut self.held);
         (held == b"\x1b").then_some(Key::Escape)
     }
 
     /// Whether a key has begun and not ended. A paste may take its time.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.pasted.is_none() && !self.held.is_empty()
     }
 
     /// Whether a paste has begun and not ended.
-    pub(super) fn is_pasting(&self) -> bool {
+    pub(crate) fn is_pasting(&self) -> bool {
         self.pasted.is_some()
+    }
+
+    /// The keys are not read any more: what has come of a paste whose end has not.
+    pub(crate) fn cut_off(&mut self) -> Option<Key> {
+        self.held.clear();
+        let pasted = self.pasted.take()?;
+        Some(Key::Paste(clean(&String::from_utf8_lossy(&pasted))))
     }
 
     /// Takes in pasted bytes; returns how many.
@@ -166,6 +175,7 @@ impl Keys {
         let key = match &self.held[..length] {
             b"\x1b[D" | b"\x1bOD" => Some(Key::Left),
             b"\x1b[C" | b"\x1bOC" => Some(Key::Right),
+            b"\x1b[A" | b"\x1bOA" => Some(Key::Up),
             b"\x1b[H" | b"\x1bOH" | b"\x1b[1~" => Some(Key::Home),
             b"\x1b[F" | b"\x1bOF" | b"\x1b[4~" => Some(Key::End),
             b"\x1b[3~" => Some(Key::Delete),
@@ -230,6 +240,9 @@ mod tests {
         assert!(keys.is_pasting());
         assert_eq!(keys.push(b"no end\x03"), [Key::Interrupt]);
         assert_eq!(keys.push(b"y"), [Key::Char('y')]);
+        keys.push(b"\x1b[200~half\x1b[20");
+        assert_eq!(keys.cut_off(), Some(Key::Paste("half".to_owned())));
+        assert_eq!((keys.push(b"a"), keys.cut_off()), (vec![Key::Char('a')], None));
     }
 
     #[test]

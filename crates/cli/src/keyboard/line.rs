@@ -10,7 +10,7 @@ const MAX_CHARS: usize = 16 * 1024;
 
 /// The line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     chars: Vec<char>,
     /// Before which character the cursor stands.
     cursor: usize,
@@ -18,23 +18,23 @@ pub(super) struct Line {
 
 impl Line {
     /// A line with something in it, and the cursor behind that.
-    pub(super) fn with(text: &str) -> Self {
+    pub(crate) fn with(text: &str) -> Self {
         let chars: Vec<char> = text.chars().collect();
         Self { cursor: chars.len(), chars }
     }
 
     /// What is in it.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.chars.iter().collect()
     }
 
     /// Whether nothing is in it.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.chars.is_empty()
     }
 
     /// Changes the line as the key says; keys that do something else leave it as it is.
-    pub(super) fn apply(&mut self, key: &Key) {
+    pub(crate) fn apply(&mut self, key: &Key) {
         match key {
             Key::Char(c) => self.insert(std::iter::once(*c)),
             Key::Paste(text) => self.insert(text.chars()),
@@ -50,7 +50,7 @@ impl Line {
             Key::KillAfter => self.chars.truncate(self.cursor),
             Key::KillWord => self.remove(self.start_of_word(), self.cursor),
             Key::Backspace | Key::Delete | Key::Enter | Key::Interrupt | Key::Suspend => {}
-            Key::Close | Key::Escape => {}
+            Key::Close | Key::Escape | Key::Up => {}
         }
     }
 
@@ -75,7 +75,7 @@ impl Line {
 
     /// The part of the line around the cursor that `width` columns have room for, and the column in it
     /// at which the cursor stands.
-    pub(super) fn view(&self, width: usize) -> (Visible<'static>, usize) {
+    pub(crate) fn view(&self, width: usize) -> (Visible<'static>, usize) {
         let shown: Vec<Visible<'static>> = (self.chars.iter())
             .map(|c| one_line(c.encode_utf8(&mut [0; 4])).into_owned())
             .collect();
@@ -104,7 +104,7 @@ impl Line {
 }
 
 /// How many columns a prompt takes.
-pub(super) fn width_of(prompt: &str) -> usize {
+pub(crate) fn width_of(prompt: &str) -> usize {
     prompt.chars().map(columns_of).sum()
 }
 

@@ -1,4 +1,11 @@
-//! The keyboard while a question is open: key by key, without echo, and never a key from before.
+//! The keyboard while a question is open or a turn runs: key by key and without echo.
+//!
+//! For the answer to a question no key from before counts. Beside the work every key does, and Ctrl-C stays
+//! a signal: it has to arrive also while nobody reads.
+
+pub(crate) mod keys;
+pub(crate) mod line;
+pub(crate) mod reader;
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, Read as _};
@@ -6,11 +13,13 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::libc::_POSIX_VDISABLE;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{
     FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr,
     tcsetattr,
 };
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 /// How long nothing may come before a question is ready for its answer: keys of before, and the rest of
 /// a paste that began before, come closer together.
@@ -18,16 +27,26 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// How long an escape may stand alone before it is the key, and how soon after a line's end more would
 /// come if nobody typed it.
-pub(super) const BURST: Duration = Duration::from_millis(40);
+pub(crate) const BURST: Duration = Duration::from_millis(40);
 
-/// The terminal on standard input, as the question needs it. Put back when this is dropped.
-pub(super) struct Keyboard {
+/// The terminal on standard input, taken over. Put back when this is dropped.
+pub(crate) struct Keyboard {
     before: Termios,
+    wanted: For,
+}
+
+/// What the keys are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// The answer to a question.
+    Answer,
+    /// Lines beside the work.
+    Work,
 }
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// Bytes.
     Bytes(Vec<u8>),
     /// None in the time that was given.
@@ -37,32 +56,57 @@ pub(super) enum Heard {
 }
 
 impl Keyboard {
-    /// Takes the terminal over and throws away what was typed before.
+    /// Takes the terminal over for an answer and throws away what was typed before.
     ///
     /// # Errors
     /// When there is no terminal.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn for_an_answer() -> io::Result<Self> {
+        Self::open(For::Answer)
+    }
+
+    /// Takes the terminal over while a turn runs; what was typed before stays.
+    ///
+    /// # Errors
+    /// When there is no terminal, or another program has it: to take it from there would stop this one.
+    pub(crate) fn beside_work() -> io::Result<Self> {
+        if tcgetpgrp(io::stdin())? != getpgrp() {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        Self::open(For::Work)
+    }
+
+    fn open(wanted: For) -> io::Result<Self> {
         let stdin = io::stdin();
         if !stdin.is_terminal() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let before = tcgetattr(&stdin)?;
-        let keyboard = Self { before };
+        let keyboard = Self { before: tcgetattr(&stdin)?, wanted };
         keyboard.take()?;
         Ok(keyboard)
     }
 
-    /// Keys come one by one, Ctrl-C and Ctrl-Z too, and nothing is echoed.
+    /// Keys come one by one, Ctrl-Z too, and nothing is echoed.
     fn take(&self) -> io::Result<()> {
         let mut modes = self.before.clone();
-        modes
-            .local_flags
-            .remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN);
-        modes.input_flags.remove(InputFlags::ICRNL | InputFlags::IXON);
+        modes.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::IEXTEN);
+        modes.input_flags.remove(InputFlags::ICRNL);
         modes.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         modes.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
-        // What was typed before goes with the change.
-        Ok(tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &modes)?)
+        match self.wanted {
+            For::Answer => {
+                modes.local_flags.remove(LocalFlags::ISIG);
+                modes.input_flags.remove(InputFlags::IXON);
+                // What was typed before goes with the change.
+                tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &modes)?;
+            }
+            For::Work => {
+                // Ctrl-C throws nothing away, and Ctrl-Z waits until the terminal is put back.
+                modes.local_flags.insert(LocalFlags::NOFLSH);
+                modes.control_chars[SpecialCharacterIndices::VSUSP as usize] = _POSIX_VDISABLE;
+                tcsetattr(io::stdin(), SetArg::TCSADRAIN, &modes)?;
+            }
+        }
+        Ok(())
     }
 
     fn give_back(&self) -> io::Result<()> {
@@ -70,14 +114,14 @@ impl Keyboard {
     }
 
     /// Lets `stop` happen with the terminal as it was before, and takes it over again.
-    pub(super) fn away(&self, stop: impl FnOnce()) -> io::Result<()> {
+    pub(crate) fn away(&self, stop: impl FnOnce()) -> io::Result<()> {
         self.give_back()?;
         stop();
         self.take()
     }
 
     /// Waits until nothing comes any more; what comes until then is gone, but for a Ctrl-C in it.
-    pub(super) async fn settled(&self) -> Settled {
+    pub(crate) async fn settled(&self) -> Settled {
         loop {
             match self.read(Some(QUIET)).await {
                 Heard::Bytes(bytes) if bytes.contains(&0x03) => return Settled::Interrupted,
@@ -89,7 +133,7 @@ impl Keyboard {
     }
 
     /// Waits for bytes, no longer than `most`. Dropping the future calls the wait off.
-    pub(super) async fn read(&self, most: Option<Duration>) -> Heard {
+    pub(crate) async fn read(&self, most: Option<Duration>) -> Heard {
         let Ok((called_off, alive)) = io::pipe() else { return Heard::Gone };
         let heard = tokio::task::spawn_blocking(move || read(&called_off, most)).await;
         // Held until here: dropping this future closes it, which wakes the thread.
@@ -98,7 +142,7 @@ impl Keyboard {
     }
 
     /// Throws away what has come and was not read.
-    pub(super) fn flush(&self) {
+    pub(crate) fn flush(&self) {
         if let Err(error) = tcflush(io::stdin(), FlushArg::TCIFLUSH) {
             tracing::debug!(%error, "the terminal cannot be flushed");
         }
@@ -107,7 +151,7 @@ impl Keyboard {
 
 /// How the wait before a question ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(crate) enum Settled {
     Quiet,
     Interrupted,
     Gone,

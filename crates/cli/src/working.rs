@@ -1,0 +1,232 @@
+//! What a person types while a turn runs: lines for the model, which wait until it can read them.
+
+use std::future;
+use std::sync::Arc;
+
+use agent::paste;
+use agent::sanitize::one_line;
+use agent::steering::Queue;
+use tokio::time::{Instant, sleep_until};
+
+use crate::commands;
+use crate::keyboard::BURST;
+use crate::keyboard::keys::{Key, Keys};
+use crate::keyboard::line::Line;
+use crate::keyboard::reader::Reader;
+use crate::render::{PROMPT_COLUMNS, Typing};
+
+/// What is said of a command.
+const AT_THE_PROMPT: &str =
+    "Commands work at the prompt: this one waits here until the turn is over.";
+
+/// What is said of a line for which there is no room.
+const FULL: &str = "So many lines wait already that this one has to stay here.";
+
+/// What a key asks of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// That the screen shows what was typed.
+    Show,
+    /// That the turn ends.
+    EndTurn,
+    /// That the program stops until somebody goes on with it.
+    Suspend,
+    /// Nothing: the terminal cannot be read any more.
+    Gone,
+}
+
+/// The line that is being typed, and those that wait.
+pub(crate) struct Typist {
+    queue: Arc<Queue>,
+    line: Line,
+    hint: Option<&'static str>,
+}
+
+impl Typist {
+    /// A person who has typed `draft` so far.
+    pub(crate) fn new(queue: Arc<Queue>, draft: &str) -> Self {
+        Self { queue, line: Line::with(draft), hint: None }
+    }
+
+    /// Does what a key says.
+    pub(crate) fn press(&mut self, key: &Key) -> Wish {
+        self.hint = None;
+        match key {
+            Key::Enter => self.enter(),
+            Key::Up if self.line.is_empty() => {
+                if let Some(text) = self.queue.take_back() {
+                    self.line = Line::with(&text);
+                }
+            }
+            Key::Escape | Key::Interrupt => return Wish::EndTurn,
+            Key::Suspend => return Wish::Suspend,
+            other => self.line.apply(other),
+        }
+        Wish::Show
+    }
+
+    fn enter(&mut self) {
+        match commands::read(&self.line.text()) {
+            commands::Line::Empty => self.line = Line::default(),
+            commands::Line::Prompt(text) => match self.queue.push(paste::typed(&text)) {
+                true => self.line = Line::default(),
+                false => self.hint = Some(FULL),
+            },
+            commands::Line::Command(_) | commands::Line::Wrong(_) => {
+                self.hint = Some(AT_THE_PROMPT);
+            }
+        }
+    }
+
+    /// What of it a screen shows in lines of so many columns.
+    pub(crate) fn view(&self, columns: usize) -> Typing {
+        let queued: Vec<_> =
+            (self.queue.waiting().iter()).map(|line| one_line(line).into_owned()).collect();
+        if queued.is_empty() && self.line.is_empty() && self.hint.is_none() {
+            return Typing::default();
+        }
+        let room = columns.saturating_sub(PROMPT_COLUMNS + 1);
+        Typing { queued, hint: self.hint, line: Some(self.line.view(room.max(1))) }
+    }
+
+    /// The model has read these.
+    pub(crate) fn forget(&self, ids: &[String]) {
+        self.queue.forget(ids);
+    }
+
+    /// The line that was not entered.
+    pub(crate) fn draft(&self) -> String {
+        self.line.text()
+    }
+}
+
+/// A person at the keyboard of a terminal, beside a turn that runs.
+pub(crate) struct Working {
+    pub(crate) typist: Typist,
+    keys: Keys,
+    /// Until when the rest of a key may come.
+    until: Option<Instant>,
+    /// Nothing while somebody else has the keyboard.
+    reader: Option<Reader>,
+}
+
+impl Working {
+    /// Nobody is listened to before [`Self::take_up`].
+    pub(crate) fn new(typist: Typist) -> Self {
+        Self { typist, keys: Keys::default(), until: None, reader: None }
+    }
+
+    /// Takes the keyboard, if nobody else has it. Returns whether it was taken just now.
+    pub(crate) fn take_up(&mut self) -> bool {
+        if self.reader.is_some() {
+            return false;
+        }
+        match Reader::start() {
+            Ok(reader) => self.reader = Some(reader),
+            Err(error) => tracing::debug!(%error, "nothing can be typed beside the turn"),
+        }
+        self.reader.is_some()
+    }
+
+    /// Gives the keyboard back; what was typed so far stays. Returns whether this had it.
+    pub(crate) async fn put_aside(&mut self) -> bool {
+        let Some(reader) = self.reader.take() else { return false };
+        let rest = reader.stop().await;
+        let mut keys = self.keys.push(&rest);
+        keys.extend(self.keys.cut_off());
+        self.until = None;
+        // The turn is ending, or whoever takes the keyboard hears such a key himself.
+        for key in &keys {
+            self.typist.press(key);
+        }
+        true
+    }
+
+    /// Waits for the next keys. Dropping the future loses none.
+    pub(crate) async fn next(&mut self) -> Wish {
+        let Some(reader) = &mut self.reader else { return future::pending().await };
+        let keys = tokio::select! {
+            biased;
+            bytes = reader.read() => match bytes {
+                Some(bytes) => self.keys.push(&bytes),
+                None => {
+                    self.reader = None;
+                    return Wish::Gone;
+                }
+            },
+            () = sleep_until(self.until.unwrap_or_else(Instant::now)), if self.until.is_some() => {
+                self.keys.pause().into_iter().collect()
+            }
+        };
+        // A lone escape is a key once nothing follows it.
+        self.until = self.keys.is_waiting().then(|| Instant::now() + BURST);
+        let wishes = keys.iter().map(|key| self.typist.press(key));
+        // All keys are pressed, whatever the first of them asks for.
+        wishes.fold(Wish::Show, |all, wish| if wish == Wish::Show { all } else { wish })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typist(draft: &str) -> (Typist, Arc<Queue>) {
+        let queue = Arc::new(Queue::default());
+        (Typist::new(Arc::clone(&queue), draft), queue)
+    }
+
+    fn press(typist: &mut Typist, keys: &str) {
+        for key in Keys::default().push(keys.as_bytes()) {
+            assert_eq!(typist.press(&key), Wish::Show);
+        }
+    }
+
+    #[test]
+    fn an_entered_line_waits_and_is_taken_back_into_an_empty_line_only() {
+        let (mut typist, queue) = typist("");
+        press(&mut typist, "one\rtwo\r  \rthree");
+        assert_eq!(queue.waiting(), ["one", "two"]);
+        press(&mut typist, "\x1b[A");
+        assert_eq!((typist.draft().as_str(), queue.waiting().len()), ("three", 2));
+        press(&mut typist, "\x15\x1b[A!\r");
+        assert_eq!(queue.waiting(), ["one", "two!"]);
+    }
+
+    #[test]
+    fn a_command_stays_in_the_line_and_never_goes_to_the_model() {
+        let (mut typist, queue) = typist("");
+        for line in ["/clear", "/nonsense"] {
+            press(&mut typist, &format!("\x15{line}\r"));
+            assert_eq!(typist.draft(), line);
+            assert_eq!(typist.view(80).hint, Some(AT_THE_PROMPT));
+        }
+        assert_eq!(queue.waiting(), Vec::<String>::new());
+        press(&mut typist, "x");
+        assert_eq!(typist.view(80).hint, None);
+    }
+
+    #[test]
+    fn a_line_without_room_stays_where_it_is() {
+        let (mut typist, queue) = typist("");
+        while queue.push("full") {}
+        press(&mut typist, "more\r");
+        assert_eq!((typist.draft().as_str(), typist.view(80).hint), ("more", Some(FULL)));
+    }
+
+    #[test]
+    fn nothing_is_shown_where_nothing_was_typed() {
+        let (mut typist, _queue) = typist("");
+        assert_eq!(typist.view(80), Typing::default());
+        press(&mut typist, "a\x1b[2J");
+        assert_eq!(&*typist.view(80).line.unwrap().0, "a");
+        let (typist, _queue) = self::typist("draft");
+        assert_eq!(&*typist.view(80).line.unwrap().0, "draft");
+    }
+
+    #[test]
+    fn escape_ends_the_turn_and_leaves_the_line() {
+        let (mut typist, _queue) = typist("half a li");
+        assert_eq!(typist.press(&Key::Escape), Wish::EndTurn);
+        assert_eq!(typist.draft(), "half a li");
+    }
+}

@@ -1,0 +1,188 @@
+//! What a person types while a turn runs: it reaches the model, comes back, or waits for the prompt.
+
+mod support;
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use support::Home;
+use support::model::{Answer, Model};
+use support::pty::{Pty, Setup, ask, prompts};
+
+/// A command that runs until [`open`].
+const WAIT: &str = "cat gate";
+
+/// Lets the command end.
+fn open(home: &Home) {
+    std::fs::write(home.work().join("gate"), "open\n").expect("the command reads the gate");
+}
+
+/// A conversation in which the model runs [`WAIT`] and then gives these answers, while it runs.
+fn at_work(answers: impl IntoIterator<Item = Answer>) -> (Home, Model, Pty) {
+    let (home, model) = (Home::new(), Model::new([Answer::bash(WAIT)].into_iter().chain(answers)));
+    mkfifo(&home.work().join("gate"), Mode::S_IRWXU).expect("a pipe can be made");
+    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["--yolo"]));
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("⏺ bash(command=cat gate)");
+    (home, model, pty)
+}
+
+/// The blocks of the last message of a request.
+fn last_blocks(request: &Value) -> Vec<Value> {
+    let messages = request["messages"].as_array().expect("a request has messages");
+    let last = messages.last().expect("a request has a message");
+    last["content"].as_array().expect("a message has blocks").clone()
+}
+
+/// The texts behind the result that a request ends with.
+fn texts_behind_the_result(request: &Value) -> Vec<String> {
+    let blocks = last_blocks(request);
+    assert_eq!(blocks[0]["type"], "tool_result", "{blocks:?}");
+    blocks[1..].iter().map(|block| block["text"].as_str().unwrap_or("?").to_owned()).collect()
+}
+
+#[test]
+fn a_line_entered_while_a_command_runs_goes_to_the_model_with_its_result() {
+    let (home, model, mut pty) = at_work([Answer::text("as you say")]);
+    pty.send("use tabs");
+    pty.expect("use tabs");
+    pty.send("\r");
+    pty.expect("queued: use tabs");
+    open(&home);
+    pty.expect("» use tabs");
+    pty.expect("as you say");
+    pty.expect("2 steps");
+    pty.expect_prompt();
+    assert_eq!(texts_behind_the_result(&model.requests()[1]), ["use tabs"]);
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+fn the_last_line_can_be_taken_back_changed_and_entered_again() {
+    let (home, model, mut pty) = at_work([Answer::text("as you say")]);
+    pty.send("one\r");
+    pty.expect("queued: one");
+    pty.send("two\r");
+    pty.expect("queued: two");
+    pty.send("\x1b[A");
+    pty.expect("» \x1b[0mtwo");
+    pty.send("!\r");
+    pty.expect("queued: two!");
+    open(&home);
+    pty.expect("as you say");
+    assert_eq!(texts_behind_the_result(&model.requests()[1]), ["one", "two!"]);
+}
+
+#[test]
+fn a_line_that_was_not_entered_stands_in_the_next_prompt() {
+    let (home, model, mut pty) = at_work([Answer::text("as you say"), Answer::text("well")]);
+    pty.send("half a li");
+    pty.expect("half a li");
+    open(&home);
+    pty.expect("as you say");
+    pty.expect("2 steps");
+    pty.expect_prompt();
+    pty.expect("half a li");
+    ask(&mut pty, "ne", "well");
+    assert_eq!(prompts(&model)[2], "half a line");
+    assert_eq!(texts_behind_the_result(&model.requests()[1]), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_turn_gives_its_lines_back_and_runs_none_of_them() {
+    for key in ["\x03", "\x1b"] {
+        let (_home, model, mut pty) = at_work([Answer::text("well")]);
+        pty.send("first\r");
+        pty.expect("queued: first");
+        pty.send("second\rand ha");
+        pty.expect("queued: second");
+        pty.expect("and ha");
+        pty.send(key);
+        pty.expect("cancelled");
+        pty.expect_prompt();
+        pty.expect("first");
+        pty.expect("second");
+        pty.expect("and ha");
+        assert_eq!(model.requests().len(), 1);
+        ask(&mut pty, "lf", "well");
+        assert!(prompts(&model)[1].ends_with("first\nsecond\nand half"), "{:?}", prompts(&model));
+    }
+}
+
+#[test]
+fn a_command_entered_while_a_turn_runs_waits_for_the_prompt() {
+    let (home, model, mut pty) = at_work([Answer::text("as you say")]);
+    pty.send("/help\r");
+    pty.expect("Commands work at the prompt");
+    open(&home);
+    pty.expect("as you say");
+    pty.expect("2 steps");
+    pty.expect_prompt();
+    pty.expect("/help");
+    pty.send("\r");
+    pty.expect("this list");
+    assert!(model.requests().iter().all(|request| !request.to_string().contains("/help")));
+}
+
+#[test]
+fn nothing_typed_before_a_question_answers_it() {
+    let calls = ["cat gate", "touch made"].map(|command| ("bash", json!({"command": command})));
+    let answers = [Answer::Calls(String::new(), calls.to_vec()), Answer::text("as you wish")];
+    let (home, model) = (Home::new(), Model::new(answers));
+    mkfifo(&home.work().join("gate"), Mode::S_IRWXU).unwrap();
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("⏺ bash(command=cat gate)");
+    pty.send("y\ry");
+    pty.expect("queued: y");
+    open(&home);
+    pty.expect("would run a command");
+    pty.expect("]: ");
+    assert!(!home.work().join("made").exists());
+    pty.send("n\r");
+    pty.expect("instead?");
+    pty.send("\r");
+    pty.expect("as you wish");
+    pty.expect("2 steps");
+    pty.expect_prompt();
+    pty.expect("y");
+    assert!(!home.work().join("made").exists());
+    let results = model.last_results();
+    assert!(results[1].1, "{results:?}");
+    let blocks = last_blocks(&model.requests()[1]);
+    assert_eq!(blocks.last().unwrap()["text"], "y");
+}
+
+#[test]
+fn a_delivered_line_is_in_the_session_once_after_the_program_was_killed() {
+    let (home, model, mut pty) =
+        at_work([Answer::Stall("thinking".into()), Answer::text("still here")]);
+    pty.send("use tabs\r");
+    pty.expect("queued: use tabs");
+    open(&home);
+    pty.expect("» use tabs");
+    pty.expect("thinking");
+    pty.signal(Signal::SIGKILL);
+    pty.code();
+    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["-c"]));
+    pty.expect_prompt();
+    ask(&mut pty, "go on", "still here");
+    let request = model.requests().last().unwrap()["messages"].to_string();
+    assert_eq!(request.matches("use tabs").count(), 1, "{request}");
+}
+
+#[test]
+fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
+    let (_home, _model, mut pty) = at_work([Answer::text("well")]);
+    pty.send("half");
+    pty.expect("half");
+    assert!(!pty.is_cooked());
+    pty.signal(Signal::SIGTERM);
+    assert_eq!(pty.code(), 143);
+    assert!(pty.is_cooked());
+    assert!(pty.all().ends_with("\x1b[?2004l\x1b[?25h\x1b[0m"), "{:?}", pty.all());
+}

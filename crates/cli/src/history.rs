@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use agent::sanitize;
-use agent::session::journal::{Journal, load};
+use agent::session::journal::{Journal, JournalError, load};
 use agent::session::reduce::State;
 use agent::session::store::{Entry, Store};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn one_line(text: &str) -> String {
 fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
     if format != OutputFormat::Text {
         let all: Vec<Value> = entries.iter().map(object).collect();
-        let document = json!({ "cwd": cwd, "sessions": all });
+        let document = json!({ "cwd": cwd.to_string_lossy(), "sessions": all });
         return sanitize::json(&format!("{document}\n")).into_string();
     }
     if entries.is_empty() {
@@ -163,7 +163,8 @@ fn object(entry: &Entry) -> Value {
         "modified": seconds(entry.modified),
         "size": entry.size,
         "cost_usd": cost(entry),
-        "path": entry.path,
+        // Not every path is a text; the id finds the session all the same.
+        "path": entry.path.to_string_lossy(),
     })
 }
 
@@ -225,23 +226,13 @@ fn export(state: &State) -> String {
 fn fsck(entries: &[Entry]) -> Result<String, StartError> {
     let (mut text, mut damaged) = (String::new(), 0);
     for entry in entries {
-        let told = match Journal::open(&entry.path, redaction::current()) {
-            Ok((_, loaded)) => match loaded.torn {
-                None => format!("whole, {} records", loaded.records),
-                Some(torn) => format!(
-                    "mended: line {} was never finished; it is kept in {}",
-                    torn.line,
-                    torn.kept.display()
-                ),
-            },
-            Err(error) => {
-                damaged += 1;
-                format!(
-                    "NOT WHOLE, left as it is: {error}. The lines before can be kept by hand: copy the file \
-                     and cut it there"
-                )
-            }
-        };
+        let told = examined(entry).unwrap_or_else(|error| {
+            damaged += 1;
+            format!(
+                "NOT WHOLE, left as it is: {error}. The lines before can be kept by hand: copy the file and \
+                 cut it there"
+            )
+        });
         line(&mut text, &format!("{}  {}", entry.id, one_line(&told)));
     }
     match damaged {
@@ -255,44 +246,75 @@ fn fsck(entries: &[Entry]) -> Result<String, StartError> {
     }
 }
 
+/// What there is to say about a file that is whole now.
+fn examined(entry: &Entry) -> Result<String, JournalError> {
+    let loaded = match Journal::open(&entry.path, redaction::current()) {
+        Ok((_, loaded)) => loaded,
+        // Whoever writes it is in the middle of its last line, and mends what is torn by itself.
+        Err(JournalError::InUse { .. }) => {
+            let records = load(&entry.path)?.records;
+            return Ok(format!("whole so far, {records} records; in use by another anvil"));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(match loaded.torn {
+        None => format!("whole, {} records", loaded.records),
+        Some(torn) => format!(
+            "mended: line {} was never finished; it is kept in {}",
+            torn.line,
+            torn.kept.display()
+        ),
+    })
+}
+
 fn prune(entries: &[Entry], older_than: Duration, yes: bool) -> Result<String, StartError> {
     let now = SystemTime::now();
     let is_old =
         |entry: &&Entry| now.duration_since(entry.modified).is_ok_and(|age| age > older_than);
-    let old: Vec<&Entry> = entries.iter().filter(is_old).collect();
-    let bytes: u64 = old.iter().map(|entry| entry.size).sum();
-    let mut text = String::new();
-    for entry in &old {
+    let (mut text, mut count, mut bytes, mut failed) = (String::new(), 0, 0, 0);
+    for entry in entries.iter().filter(is_old) {
         let path = one_line(&entry.path.to_string_lossy());
         if yes {
             // Whoever writes it keeps it.
             match Journal::open(&entry.path, redaction::current()) {
-                Err(agent::session::journal::JournalError::InUse { .. }) => {
+                Err(JournalError::InUse { .. }) => {
                     line(&mut text, &format!("kept, in use: {path}"));
                     continue;
                 }
-                _ => remove(&entry.path).map_err(wrong)?,
+                _ => {
+                    if let Err(error) = remove(&entry.path) {
+                        failed += 1;
+                        line(&mut text, &format!("NOT deleted: {path}: {error}"));
+                        continue;
+                    }
+                }
             }
         }
+        (count, bytes) = (count + 1, bytes + entry.size);
         line(&mut text, &format!("{} {path}", if yes { "deleted" } else { "would delete" }));
     }
-    let (count, way) = (old.len(), if yes { "" } else { "; --yes deletes them" });
-    line(
-        &mut text,
-        &format!("{count} sessions, {bytes} bytes{}", if count == 0 { "" } else { way }),
-    );
-    Ok(text)
+    let way = if yes || count == 0 { "" } else { "; --yes deletes them" };
+    line(&mut text, &format!("{count} sessions, {bytes} bytes{way}"));
+    match failed {
+        0 => Ok(text),
+        _ => Err(StartError::Session(format!(
+            "{failed} sessions could not be deleted\n{}",
+            text.trim_end()
+        ))),
+    }
 }
 
 /// Removes a session's file, and the torn end that was kept beside it.
 fn remove(path: &Path) -> io::Result<()> {
-    fs::remove_file(path)?;
     let mut torn = path.to_owned().into_os_string();
     torn.push(".torn");
-    match fs::remove_file(torn) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    for path in [path.as_os_str(), &torn] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn line(text: &mut String, says: &str) {

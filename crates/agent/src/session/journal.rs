@@ -43,7 +43,7 @@ impl Journal {
     /// Begins the file of a session at `path`, whose folder exists, with its first record.
     ///
     /// # Errors
-    /// When there is a file already, or it cannot be written.
+    /// When there is a file already, or it cannot be written; no file is left then that was not there.
     pub fn create(
         path: &Path,
         meta: Meta,
@@ -51,10 +51,24 @@ impl Journal {
     ) -> Result<(Self, State), JournalError> {
         let fault = |error| JournalError::io(path, error);
         let file = options().create_new(true).open(path).map_err(fault)?;
+        let begun = Self::begin(file, path, meta, redactor);
+        if begun.is_err() {
+            take_away(path);
+        }
+        begun
+    }
+
+    fn begin(
+        file: File,
+        path: &Path,
+        meta: Meta,
+        redactor: Arc<Redactor>,
+    ) -> Result<(Self, State), JournalError> {
         lock(&file, path)?;
         if let Some(folder) = path.parent() {
             // The name of the file has to survive as well as its content.
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(fault)?;
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|error| JournalError::io(path, error))?;
         }
         let mut state = State::default();
         let first = Record::SessionStarted(meta);
@@ -62,6 +76,11 @@ impl Journal {
         let mut journal = Self::over(file, path, redactor);
         journal.append(&first)?;
         Ok((journal, state))
+    }
+
+    /// Removes the file of a session that never came to be.
+    pub(super) fn discard(self) {
+        take_away(&self.path);
     }
 
     /// Opens the file of a session to go on with it. A torn last line is kept beside it, in a file whose
@@ -122,8 +141,11 @@ impl Journal {
     /// again.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         let start = self.unsaved.len();
-        record::write(&mut self.unsaved, self.seq, now(), record)
-            .map_err(|error| JournalError::io(&self.path, error.into()))?;
+        if let Err(error) = record::write(&mut self.unsaved, self.seq, now(), record) {
+            // The part that had a form would stand before the next record.
+            self.unsaved.truncate(start);
+            return Err(JournalError::io(&self.path, error.into()));
+        }
         redact::line(&mut self.unsaved, start, &self.redactor);
         self.seq += 1;
         self.write_unsaved()
@@ -204,6 +226,13 @@ fn options() -> OpenOptions {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     options.read(true).append(true).mode(0o600).custom_flags(flags.cast_signed());
     options
+}
+
+/// Removes a file that was just made and never told to anybody.
+fn take_away(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path) {
+        tracing::warn!(path = %path.display(), %error, "an empty session stays");
+    }
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {

@@ -5,6 +5,8 @@
 //! (UTC) and orders nothing. `"critical":true` stands on lines without which the dialogue cannot be
 //! rebuilt. Fields that are added later are optional, so that old files load for ever.
 
+mod path;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -172,6 +174,7 @@ pub struct Meta {
     /// The session's id.
     pub id: String,
     /// The workspace.
+    #[serde(with = "path")]
     pub cwd: PathBuf,
     /// The model that was asked first: `provider:model-id`.
     pub model: String,
@@ -259,6 +262,7 @@ pub struct ClearedResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intended {
     /// The file, absolute.
+    #[serde(with = "path")]
     pub path: PathBuf,
     /// SHA-256 of its content before, in hexadecimal; nothing where there is no file.
     pub before: Option<String>,

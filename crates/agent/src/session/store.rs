@@ -128,31 +128,14 @@ impl Store {
         let forked_from = Some(Fork { id: old.id.clone(), seq: loaded.records.saturating_sub(1) });
         let meta = Meta { id: id.to_owned(), cwd: cwd.to_owned(), forked_from, ..old };
         let (mut journal, mut state) = self.create(meta, redactor)?;
-        let io = |error| JournalError::Io { path: path.to_owned(), error };
-        let mut reader = BufReader::new(File::open(path).map_err(io)?);
-        let mut line = Vec::new();
-        for number in 0..loaded.records {
-            line.clear();
-            reader.read_until(b'\n', &mut line).map_err(io)?;
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let read = record::read(text).map_err(|error| {
-                JournalError::Load(LoadError::Line {
-                    path: path.to_owned(),
-                    line: number + 1,
-                    error,
-                })
-            })?;
-            let Some(record) = read.record.filter(|_| number > 0) else { continue };
-            state.apply(&record).map_err(|error| {
-                JournalError::Load(LoadError::Record {
-                    path: path.to_owned(),
-                    line: number + 1,
-                    error,
-                })
-            })?;
-            journal.append(&record)?;
+        match copy(path, loaded.records, &mut journal, &mut state) {
+            Ok(()) => Ok((journal, state)),
+            Err(error) => {
+                // Half a copy would be taken for the session that was written last.
+                journal.discard();
+                Err(error)
+            }
         }
-        Ok((journal, state))
     }
 
     /// The sessions of a workspace, the last one written first. Files that make no sense are listed
@@ -190,7 +173,7 @@ impl Store {
             Err(error) => return Err(FindError::Io { path: self.root.clone(), error }),
         };
         let mut entries = Vec::new();
-        for folder in folders.flatten().filter(|folder| folder.path().is_dir()) {
+        for folder in folders.flatten().filter(is_folder) {
             entries.extend(self.list_folder(&folder.path())?);
         }
         entries.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
@@ -200,6 +183,7 @@ impl Store {
     /// The bytes of all files of all workspaces. Folders and files that cannot be looked at count nothing.
     pub fn total_bytes(&self) -> u64 {
         let folders = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let folders = folders.filter(is_folder);
         let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
         files.flatten().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
@@ -241,6 +225,37 @@ impl Store {
     }
 }
 
+/// Appends the first records of the file at `path`, all but the very first, to another session.
+fn copy(
+    path: &Path,
+    records: u64,
+    journal: &mut Journal,
+    state: &mut State,
+) -> Result<(), JournalError> {
+    let path_of = || path.to_owned();
+    let io = |error| JournalError::Io { path: path_of(), error };
+    let mut reader = BufReader::new(File::open(path).map_err(io)?);
+    let mut line = Vec::new();
+    for number in 1..=records {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(io)?;
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let read = record::read(text).map_err(|error| LoadError::Line {
+            path: path_of(),
+            line: number,
+            error,
+        })?;
+        let Some(record) = read.record.filter(|_| number > 1) else { continue };
+        state.apply(&record).map_err(|error| LoadError::Record {
+            path: path_of(),
+            line: number,
+            error,
+        })?;
+        journal.append(&record)?;
+    }
+    Ok(())
+}
+
 /// Makes the folders for their user alone, also where they were made otherwise.
 fn make_private(root: &Path, folder: &Path) -> io::Result<()> {
     for folder in [root, folder] {
@@ -250,18 +265,30 @@ fn make_private(root: &Path, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether it is a folder of sessions, and not a link that would make each of them count twice.
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
 /// What a list says about a file; nothing where it is none of ours.
 fn entry(path: &Path) -> Option<Entry> {
     if path.extension()? != "jsonl" {
         return None;
     }
-    let id = path.file_stem()?.to_str()?.to_owned();
+    let id = path.file_stem()?.to_str().filter(|id| is_an_id(id))?.to_owned();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
     let (model, first_prompt) = head(&file);
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(Entry { id, path: path.to_owned(), first_prompt, model, modified, size: metadata.len() })
+}
+
+/// Whether a file of ours can have this name: one that could pass for an option, a path or a line of a list
+/// is nobody's session.
+fn is_an_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    id.len() <= 128 && id.bytes().all(is_plain) && !id.starts_with(['-', '.'])
 }
 
 /// The model and the first prompt, from the beginning of the file alone.
@@ -294,5 +321,11 @@ fn cut_prompt(line: &[u8]) -> Option<String> {
         return None;
     }
     let (_, text) = line.split_once("\"text\":\"")?;
-    Some(text.chars().take(EXCERPT).collect())
+    let mut is_escaped = false;
+    let is_inside = |c: &char| {
+        let ends = *c == '"' && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        !ends
+    };
+    Some(text.chars().take(EXCERPT).take_while(is_inside).collect())
 }

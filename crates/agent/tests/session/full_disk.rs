@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::session::Opening;
 use agent::session::journal::load;
+use agent::session::record::Meta;
+use agent::session::store::Store;
 use agent::{
     Agent, AgentError, AgentEvent, AgentParts, Effects, OnCancel, PathSet, Tool, ToolContext,
     ToolError, ToolOutput, TurnOutcome,
@@ -23,7 +25,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{parts, registry};
-use super::{create, says, user};
+use super::{create, meta, says, user};
 
 /// Tells the process that runs into the limit where to do so.
 const FOLDER: &str = "ANVIL_TEST_FULL_DISK";
@@ -76,6 +78,27 @@ fn a_half_written_record_is_taken_back_and_written_once_there_is_space() {
             assert!(loaded.state == state);
         },
     );
+}
+
+#[test]
+fn what_could_not_be_begun_and_half_a_copy_leave_no_file() {
+    with_a_disk_that_fills_up("what_could_not_be_begun_and_half_a_copy_leave_no_file", |folder| {
+        let store = Store::new(folder);
+        let (mut journal, _) = store.create(meta(), Arc::default()).unwrap();
+        journal.append(&user(&"long ".repeat(100))).unwrap();
+        let files = || fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
+        limit(Some(8));
+        let new = Meta { id: "new".into(), ..meta() };
+        store.create(new, Arc::default()).unwrap_err();
+        assert_eq!(files(), 1);
+        // The first record of the copy fits, and what was said does not.
+        limit(Some(300));
+        store.fork(journal.path(), "copy", "/w".as_ref(), Arc::default()).unwrap_err();
+        assert_eq!(files(), 1);
+        limit(None);
+        store.fork(journal.path(), "copy", "/w".as_ref(), Arc::default()).unwrap();
+        assert_eq!(files(), 2);
+    });
 }
 
 /// Counts how often it ran, and says that it changes files.

@@ -5,6 +5,7 @@
 
 mod damage;
 mod full_disk;
+mod paths;
 mod replay;
 #[path = "../support/mod.rs"]
 mod support;

@@ -312,14 +312,23 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// What a [pure] file does not name: I/O, clocks and threads of the standard library.
+/// What a [pure] file does not name: I/O, clocks and threads of the standard library. Of `std::os` only the
+/// bytes of a name (`std::os::unix::ffi`) are left.
 const IMPURE_PATHS: &[&str] = &[
     "std::fs",
     "std::net",
     "std::process",
     "std::env",
     "std::thread",
-    "std::os",
+    "std::os::fd",
+    "std::os::linux",
+    "std::os::macos",
+    "std::os::unix::fs",
+    "std::os::unix::io",
+    "std::os::unix::net",
+    "std::os::unix::prelude",
+    "std::os::unix::process",
+    "std::os::unix::thread",
     "std::io::stdin",
     "std::io::stdout",
     "std::io::stderr",

@@ -1,0 +1,65 @@
+//! Folders and files of any name, and files that are none of ours.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent::session::journal::{Journal, load};
+use agent::session::record::{Intended, Record};
+use agent::session::store::Store;
+
+use super::{calls, meta, user};
+
+/// A path that is no text.
+fn odd() -> PathBuf {
+    OsString::from_vec(b"/w/\xff\xfe x".to_vec()).into()
+}
+
+#[test]
+fn a_folder_and_a_file_whose_names_are_no_text_are_kept_and_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let meta = agent::session::record::Meta { cwd: odd(), ..meta() };
+    let (mut journal, mut state) = Journal::create(&path, meta, Arc::default()).unwrap();
+    let intended = vec![Intended { path: odd(), before: None, after: Some("a".into()) }];
+    let started = Record::ToolStarted { call_id: "c".into(), tool: "write_file".into(), intended };
+    for record in [user("q"), calls(&["c".to_owned()]), started] {
+        state.apply(&record).unwrap();
+        journal.append(&record).unwrap();
+    }
+    let loaded = load(&path).unwrap().state;
+    assert_eq!(loaded.meta().unwrap().cwd, odd());
+    assert!(loaded == state);
+    assert!(fs::read_to_string(&path).is_ok(), "every line is text");
+}
+
+#[test]
+fn a_name_that_is_no_id_is_nobodys_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let (journal, _) = store.create(meta(), Arc::default()).unwrap();
+    let folder = journal.path().parent().unwrap().to_owned();
+    for name in ["-rf", ".hidden", "a\nb", "a\u{1b}[31m", "..", "a b"] {
+        fs::copy(journal.path(), folder.join(format!("{name}.jsonl"))).unwrap();
+    }
+    let ids: Vec<String> =
+        store.list(&meta().cwd).unwrap().into_iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, ["s"]);
+    for id in ["-rf", "..", "../s", "/", ""] {
+        assert!(store.find(&meta().cwd, id).is_err(), "{id}");
+    }
+}
+
+#[test]
+fn a_link_to_a_folder_of_sessions_counts_none_of_them_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let (journal, _) = store.create(meta(), Arc::default()).unwrap();
+    let (folder, bytes) = (journal.path().parent().unwrap(), store.total_bytes());
+    symlink(folder, store.root().join("again")).unwrap();
+    assert_eq!(store.list_all().unwrap().len(), 1);
+    assert_eq!((store.total_bytes(), bytes), (journal.len(), journal.len()));
+}

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::compaction::CompactError;
 use crate::approval::Approver;
 use crate::channel::EventSender;
+use crate::context::prefix::{CacheReads, Section};
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
 use crate::expand::ExpandPastes;
 use crate::permissions::{Policy, Programs};
@@ -116,6 +117,8 @@ pub struct Agent {
     session: Session,
     /// Bytes of the tools in every request.
     tool_bytes: usize,
+    /// What the server reads from its cache.
+    cache_reads: CacheReads,
     /// How often in a row a compaction gained next to nothing.
     in_vain: u32,
 }
@@ -188,6 +191,7 @@ impl Agent {
             steering: parts.steering,
             session,
             tool_bytes,
+            cache_reads: CacheReads::default(),
             in_vain: 0,
         }
     }
@@ -356,6 +360,8 @@ struct Run {
     /// Why the last answer was refused, in the server's words.
     explanation: Option<String>,
     error: Option<AgentError>,
+    /// What of the last request was not as in the one before.
+    changed: Section,
     /// Whether a request was too long for its server and the dialogue was made shorter for it.
     has_overflown: bool,
 }
@@ -373,6 +379,7 @@ impl Run {
             answer: String::new(),
             explanation: None,
             error: None,
+            changed: Section::Nothing,
             has_overflown: false,
         }
     }

@@ -5,5 +5,6 @@ pub mod clear;
 pub mod compact;
 pub mod environment;
 pub mod instructions;
+pub mod prefix;
 pub mod prompt;
 pub mod template;

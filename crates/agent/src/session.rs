@@ -22,6 +22,7 @@ use self::journal::{Journal, JournalError};
 use self::record::{Change, Meta, Record, ReplaceReason, StampReason};
 use self::reduce::{ReduceError, State};
 use crate::agent::ModelRef;
+use crate::context::prefix::{Prefix, Section};
 
 /// What a session begins with: nothing, or what its file holds.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub struct Session {
     /// The request for the model that is asked now. Its messages are those of the state but for what
     /// only another model can read.
     request: ChatRequest,
+    /// What it begins with, to tell what changed of it.
+    prefix: Prefix,
     /// Who reads it, where that makes a difference.
     reader: Option<Reader>,
     /// What that model's messages are marked with.
@@ -88,9 +91,13 @@ impl Session {
             tools,
             ..ChatRequest::default()
         };
+        let mut prefix = Prefix::default();
+        prefix.set_tools(&request.tools);
+        prefix.set_system(request.system.as_deref());
         Self {
             state,
             request,
+            prefix,
             reader: None,
             author: None,
             renamed: HashMap::new(),
@@ -116,6 +123,14 @@ impl Session {
     pub fn request(&self) -> Result<&ChatRequest, IntegrityError> {
         self.state.settled()?;
         Ok(&self.request)
+    }
+
+    /// Notes that [`Self::request`] is sent now, and says what of it is not as it was in the request before.
+    /// Costs what was added since.
+    pub fn note_sent(&mut self) -> Section {
+        let changed = self.prefix.send(&self.request.messages);
+        tracing::debug!(prefix_hash = self.prefix.digest(), %changed, "a request is sent");
+        changed
     }
 
     /// Takes a record in and keeps it. Where it cannot be kept the session goes on, and a person is told
@@ -183,6 +198,7 @@ impl Session {
                 self.request.messages.extend(last());
             }
             Record::MessageExtended { content, .. } => {
+                self.prefix.extended(self.request.messages.len());
                 let Some(sent) = self.request.messages.last_mut() else { return };
                 match self.state.messages().last() {
                     Some(said) if shares_last => *sent = Arc::clone(said),
@@ -192,7 +208,10 @@ impl Session {
             Record::ContextReplaced { .. } => {
                 self.renew();
             }
-            Record::SystemStamped { text, .. } => self.request.system = Some(text.clone()),
+            Record::SystemStamped { text, .. } => {
+                self.prefix.set_system(Some(text));
+                self.request.system = Some(text.clone());
+            }
             Record::SessionStarted(_)
             | Record::ModelChanged { .. }
             | Record::TodosChanged { .. }
@@ -206,6 +225,7 @@ impl Session {
 
     /// Makes the request's messages anew. Returns how many calls are told in words.
     fn renew(&mut self) -> usize {
+        self.prefix.renewed();
         self.request.messages = self.state.messages().to_vec();
         let Some(reader) = &self.reader else { return 0 };
         let handoff = handoff::prepare(&self.request, reader);
@@ -224,6 +244,7 @@ impl Session {
         self.request.thinking_budget = model.thinking_budget;
         let author = format!("{}:{}", provider.name(), model.id);
         self.author = Some(author.clone());
+        self.prefix.set_model(&(&author, format!("{:?}", model.effort), model.thinking_budget));
         self.reader = provider.target().map(|target| {
             let (dialect, target) = (target.dialect(), target.of(&model.id));
             Reader { author, dialect, target }
@@ -247,6 +268,7 @@ impl Session {
     pub fn set_cache_key(&mut self, key: &str) {
         let key = key.chars().take(CacheHint::LONGEST_KEY).collect();
         self.request.cache = Some(CacheHint { key });
+        self.prefix.set_marks(self.request.cache.as_ref());
     }
 
     /// Forgets the dialogue; model, system text and tools stay.

@@ -5,6 +5,7 @@ use llm::builder::{Completion, MessageBuilder};
 use llm::{FinishReason, LlmError, Phase, StreamEvent};
 
 use super::{Agent, AgentError, Run};
+use crate::context::prefix::{Collapse, Section};
 use crate::event::AgentEvent;
 use crate::session::record::Record;
 use crate::turn::{Input, Next};
@@ -57,7 +58,8 @@ impl Agent {
         }
     }
 
-    async fn receive(&self, run: &mut Run) -> Result<Completion, NoAnswer> {
+    async fn receive(&mut self, run: &mut Run) -> Result<Completion, NoAnswer> {
+        run.changed = self.session.note_sent();
         let request = self.session.request().map_err(LlmError::from)?;
         let mut stream = tokio::select! {
             biased;
@@ -124,10 +126,22 @@ impl Agent {
             None => 0,
             Some(Err(error)) => return self.fail_step(step, error.into(), run).await,
         };
+        self.tell_collapse(&usage, run.changed);
         self.note_usage(step, usage, run).await;
         self.emit(AgentEvent::Usage { usage }, run).await;
         let notices = self.waiting_notices();
         run.turn.next(&Input::Sampled { finish, calls, notices })
+    }
+
+    /// Leaves in the log why a server had to read again what it had read before.
+    fn tell_collapse(&mut self, usage: &llm::Usage, changed: Section) {
+        let Some(Collapse { read, before }) = self.cache_reads.count(usage) else { return };
+        let revision = self.session.state().revision();
+        let why = match changed {
+            Section::Nothing => "the server did not keep it",
+            _ => "the request does not begin as the one before",
+        };
+        tracing::warn!(%changed, read, before, revision, "cache reads collapsed: {why}");
     }
 
     async fn note_usage(&mut self, step: u32, usage: llm::Usage, run: &Run) {

@@ -1,6 +1,7 @@
 //! The step loop over a scripted provider: what is asked, what runs, what is told, how it ends.
 
 mod approvals;
+mod cache;
 mod compaction;
 mod setup;
 mod steering;

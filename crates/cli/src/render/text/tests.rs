@@ -87,7 +87,7 @@ fn a_conversation_shows_everything_in_order_on_standard_output() {
     ];
     let (out, err) = shown(Audience::Conversation, plain(), &events);
     assert_eq!(out, "Let me see.\n⏺ calculator(a=2, op=add, b=2)\n  ⎿ 4\n\nIt is 4.\n");
-    assert_eq!(err, "12.3k tokens in, 67 out · 2 steps · 1.9 s\n");
+    assert_eq!(err, "12.3k tokens in (cached: n/a), 67 out · 2 steps · 1.9 s\n");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_pipeline_gets_the_answer_alone_and_the_way_there_on_standard_error() {
     assert_eq!(out, "It is 4.\n");
     assert_eq!(
         err,
-        "Let me see.\n⏺ calculator(a=2, op=add, b=2)\n  ⎿ 4\n12.3k tokens in, 67 out · 2 steps · 1.9 s\n"
+        "Let me see.\n⏺ calculator(a=2, op=add, b=2)\n  ⎿ 4\n12.3k tokens in (cached: n/a), 67 out · 2 steps · 1.9 s\n"
     );
 }
 
@@ -306,8 +306,10 @@ fn what_came_out_of_a_cache_is_told_with_its_share() {
     check(counts(Some(10), Some(980), Some(10)), "10 tokens in (+980 cached, 98 %), 67 out");
     // Not quite all of it.
     check(counts(Some(1), Some(999), None), "1 tokens in (+999 cached, 99 %), 67 out");
-    check(counts(None, Some(20_000), None), "? tokens in (+20.0k cached), 67 out");
-    check(counts(Some(10), Some(0), Some(990)), "10 tokens in, 67 out");
+    check(counts(None, Some(20_000), None), "? tokens in (+20.0k cached, n/a), 67 out");
+    // Zero was told, and nothing was told.
+    check(counts(Some(10), Some(0), Some(990)), "10 tokens in (+0 cached, 0 %), 67 out");
+    check(counts(Some(10), None, None), "10 tokens in (cached: n/a), 67 out");
 }
 
 #[test]
@@ -339,7 +341,10 @@ fn a_failed_attempt_is_a_line_in_the_log_of_a_pipeline_and_other_phases_are_not(
     ];
     let (out, err) = shown(Audience::Pipeline, plain(), &events);
     assert_eq!(out, "4\n");
-    assert_eq!(err, "retry 2/5 in 12 s: overloaded\n12.3k tokens in, 67 out · 2 steps · 1.9 s\n");
+    assert_eq!(
+        err,
+        "retry 2/5 in 12 s: overloaded\n12.3k tokens in (cached: n/a), 67 out · 2 steps · 1.9 s\n"
+    );
 }
 
 #[test]

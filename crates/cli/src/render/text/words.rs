@@ -64,13 +64,11 @@ pub(super) fn why(summary: &TurnSummary) -> Option<String> {
 pub(super) fn usage(summary: &TurnSummary) -> String {
     let TurnSummary { usage, steps, duration_ms, .. } = summary;
     let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), thousands);
+    let rate = hit_rate(&usage.counts).map_or_else(|| "n/a".to_owned(), |rate| format!("{rate} %"));
     let cached = match usage.counts.cache_read {
-        Some(tokens) if tokens > 0 => {
-            let share =
-                hit_rate(&usage.counts).map_or_else(String::new, |share| format!(", {share} %"));
-            format!(" (+{} cached{share})", thousands(tokens))
-        }
-        _ => String::new(),
+        Some(tokens) => format!(" (+{} cached, {rate})", thousands(tokens)),
+        // Not told is not zero.
+        None => format!(" (cached: {rate})"),
     };
     // What no server told is left out rather than shown as a question.
     let tokens = match (usage.counts.input, usage.counts.output) {

@@ -7,6 +7,7 @@ mod damage;
 mod full_disk;
 mod paths;
 mod replay;
+mod running;
 mod secrets;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,8 @@
 //! What is decided about calls, row by row: the tool, what it is about, and who decides.
 
-mod table;
+mod modes;
+mod rows;
+mod rules;
 mod weaken;
 
 use std::path::{Path, PathBuf};

@@ -74,14 +74,18 @@ def clients(arguments):
     found = []
     if arguments.anvil:
         # The clients that do the bare minimum confine nothing, so anvil does not either, but for one.
-        for name, wire, sandbox in (
-            ("anvil, Chat Completions", "openai-chat", "full-access"),
-            ("anvil, Anthropic", "anthropic", "full-access"),
-            ("anvil, Responses", "openai-responses", "full-access"),
-            ("anvil, Gemini", "gemini", "full-access"),
-            ("anvil, Anthropic, sandboxed", "anthropic", "workspace-write"),
+        # They keep nothing; what keeping the session costs is the difference to the one that does not.
+        for name, wire, sandbox, options in (
+            ("anvil, Chat Completions", "openai-chat", "full-access", ()),
+            ("anvil, Anthropic", "anthropic", "full-access", ()),
+            ("anvil, Anthropic, not kept", "anthropic", "full-access", ("--no-session-persistence",)),
+            ("anvil, Responses", "openai-responses", "full-access", ()),
+            ("anvil, Gemini", "gemini", "full-access", ()),
+            ("anvil, Anthropic, sandboxed", "anthropic", "workspace-write", ()),
         ):
-            command = [os.path.abspath(arguments.anvil), *anvil_arguments(wire, sandbox)]
+            if not name.startswith(arguments.only):
+                continue
+            command = [os.path.abspath(arguments.anvil), *anvil_arguments(wire, sandbox), *options]
             found.append(Client(name, [*command, "--max-steps", "100000"], told(wire)))
     if arguments.floor_c:
         command = [os.path.abspath(arguments.floor_c), "go"]
@@ -259,6 +263,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--mock", required=True, help="the mock server's script")
     parser.add_argument("--anvil", help="the binary")
+    parser.add_argument("--only", default="", help="only those whose name begins so, of anvil")
     parser.add_argument("--floor-c", help="the C client, built")
     parser.add_argument("--floor-py", help="the Python client's script")
     parser.add_argument("--versions", type=int, default=100, help="how often --version is run")

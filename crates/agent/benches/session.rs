@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::secrets::Redactor;
 use agent::session::journal::{Journal, load};
 use agent::session::record::{How, Meta, Record};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -22,10 +23,10 @@ const STEPS: usize = 25_000;
 const RESULT: usize = 2_600;
 const TEXT: usize = 900;
 
-fn journal(folder: &Path) -> Journal {
+fn journal(folder: &Path, name: &str, redactor: Redactor) -> Journal {
     let meta = Meta { id: "s".into(), cwd: "/w".into(), model: "p:m".into(), ..Meta::default() };
-    let path = folder.join("s.jsonl");
-    Journal::create(&path, meta, Arc::default()).expect("a fresh folder").0
+    let path = folder.join(name).with_extension("jsonl");
+    Journal::create(&path, meta, Arc::new(redactor)).expect("a fresh folder").0
 }
 
 /// Text as programs print it: short lines, with quotes and marks that JSON has to escape.
@@ -57,11 +58,20 @@ fn step(number: usize, text: &str, result: &str) -> [Record; A_STEP] {
 
 fn append(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = journal(folder.path());
+    let keys = (0..8).map(|number| {
+        (
+            format!("KEY_{number}"),
+            format!("sk-{number}-AVeryLongAndSecretKeyOf48Bytes-{number:016}"),
+        )
+    });
+    let result = || step(1, "", &output(2048))[2].clone();
     let mut group = c.benchmark_group("append");
-    for (name, record) in
-        [("prompt", user("go on")), ("result of 2 KB", step(1, "", &output(2048))[2].clone())]
-    {
+    for (name, record, redactor) in [
+        ("prompt", user("go on"), Redactor::default()),
+        ("result of 2 KB", result(), Redactor::default()),
+        ("result of 2 KB, 8 keys to look for", result(), Redactor::new(keys)),
+    ] {
+        let mut journal = journal(folder.path(), name, redactor);
         group.bench_function(name, |b| {
             b.iter(|| journal.append(black_box(&record)).expect("there is space"));
         });
@@ -71,7 +81,7 @@ fn append(c: &mut Criterion) {
 
 fn reading(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = journal(folder.path());
+    let mut journal = journal(folder.path(), "long", Redactor::default());
     let (text, result) = (output(TEXT), output(RESULT));
     journal.append(&user("go")).expect("there is space");
     for number in 0..STEPS {

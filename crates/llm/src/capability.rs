@@ -9,8 +9,6 @@ mod effort;
 mod models;
 pub mod presets;
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -184,7 +182,7 @@ pub enum ReasoningReplay {
 }
 
 /// Where pictures go that a tool produced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultImages {
     /// Inside the result.
@@ -204,7 +202,7 @@ pub enum SystemRole {
 }
 
 /// Which call ids a server accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIdRule {
     /// Any text of at most 40 characters, the limit of the original Chat Completions service.
@@ -255,7 +253,7 @@ pub enum CacheHintKind {
 }
 
 /// Whether calls go back signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signatures {
     /// The model refuses a step whose first call has no signature.
@@ -279,46 +277,6 @@ pub enum KeyHeader {
     ApiKey,
     /// `x-goog-api-key`
     XGoogApiKey,
-}
-
-impl Target {
-    /// A hash of the columns that change the bytes of one message, for
-    /// [`WireKey::options`](crate::WireKey::options). The others stand in the head of a request.
-    pub(crate) fn message_key(self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash_for_messages(&mut hasher);
-        hasher.finish()
-    }
-
-    /// Feeds the same columns to a hash that has more to cover.
-    pub(crate) fn hash_for_messages(self, hasher: &mut DefaultHasher) {
-        // Written out, so that whoever adds a column decides where it belongs.
-        let Self {
-            reasoning_replay,
-            empty_reasoning,
-            images,
-            max_image_bytes,
-            result_images,
-            call_ids,
-            signatures,
-            calls_last,
-            max_tokens_field: _,
-            tool_choice_required: _,
-            strict_field: _,
-            usage_flag: _,
-            system_role: _,
-            thinking: _,
-            efforts: _,
-            temperature: _,
-            cache_hint: _,
-            tool_schema: _,
-            obfuscation_flag: _,
-            foreign_calls: _,
-            key_header: _,
-        } = self;
-        (reasoning_replay, empty_reasoning, images, max_image_bytes).hash(hasher);
-        (result_images, call_ids, signatures, calls_last).hash(hasher);
-    }
 }
 
 /// The row of each model on one server.

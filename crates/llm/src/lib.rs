@@ -39,5 +39,5 @@ pub use retry::{Retry, RetryPolicy};
 pub use stream::{FinishReason, IdSource, Phase, StreamEvent, Usage};
 pub use types::{
     CacheHint, ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolCallRef,
-    ToolChoice, ToolSpec, WireKey,
+    ToolChoice, ToolSpec,
 };

@@ -4,7 +4,7 @@
 //! optional and omitted when empty.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,24 +138,18 @@ pub struct ToolCallRef<'a> {
 }
 
 /// One turn of the dialogue.
-///
-/// A message remembers the bytes it was last written as for each wire dialect, so that a request of
-/// thousands of messages is joined from pieces instead of serialised again. Content is therefore
-/// reached through methods: changing it forgets those bytes.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Message {
     role: Role,
     content: Vec<ContentBlock>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     author: Option<String>,
-    #[serde(skip)]
-    wire: WireCache,
 }
 
 impl Message {
     /// A message of `content` in this order.
     pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
-        Self { role, content, author: None, wire: WireCache::default() }
+        Self { role, content, author: None }
     }
 
     /// The same, said by this model of this provider.
@@ -191,9 +185,8 @@ impl Message {
         &self.content
     }
 
-    /// The blocks for change; the remembered wire bytes are forgotten.
+    /// The blocks for change.
     pub fn content_mut(&mut self) -> &mut Vec<ContentBlock> {
-        self.wire = WireCache::default();
         &mut self.content
     }
 
@@ -217,29 +210,6 @@ impl Message {
             _ => None,
         })
     }
-
-    /// The message in the dialect `key`, written by `write` the first time it is asked for.
-    ///
-    /// `write` must depend on nothing but the content and what `key` stands for.
-    pub fn wire_bytes(&self, key: WireKey, write: impl FnOnce(&Self) -> Vec<u8>) -> Arc<[u8]> {
-        if let Some(bytes) = self.wire.get(key) {
-            return bytes;
-        }
-        let bytes: Arc<[u8]> = write(self).into();
-        self.wire.put(key, Arc::clone(&bytes));
-        bytes
-    }
-}
-
-impl Clone for Message {
-    fn clone(&self) -> Self {
-        Self {
-            role: self.role,
-            content: self.content.clone(),
-            author: self.author.clone(),
-            wire: self.wire.clone(),
-        }
-    }
 }
 
 /// Whether the same is said; not by whom.
@@ -252,40 +222,6 @@ impl PartialEq for Message {
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message").field("role", &self.role).field("content", &self.content).finish()
-    }
-}
-
-/// Names one way of writing a message: a dialect and whatever else changes its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WireKey {
-    /// The wire dialect.
-    pub dialect: &'static str,
-    /// The options that change what is written for one message, as bits. Where its neighbours change
-    /// it too (a result that repeats the name of its call), a hash of what they contribute.
-    pub options: u64,
-}
-
-/// Bytes by dialect; one entry unless a conversation changed its provider.
-#[derive(Default)]
-struct WireCache(Mutex<Vec<(WireKey, Arc<[u8]>)>>);
-
-impl WireCache {
-    fn get(&self, key: WireKey) -> Option<Arc<[u8]>> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.iter().find(|(known, _)| *known == key).map(|(_, bytes)| Arc::clone(bytes))
-    }
-
-    fn put(&self, key: WireKey, bytes: Arc<[u8]>) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|(known, _)| *known != key);
-        entries.push((key, bytes));
-    }
-}
-
-impl Clone for WireCache {
-    fn clone(&self) -> Self {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Mutex::new(entries.clone()))
     }
 }
 
@@ -460,20 +396,5 @@ mod tests {
         assert_eq!(message.text(), "plainsigned");
         let calls: Vec<_> = message.tool_calls().map(|call| (call.id, call.name)).collect();
         assert_eq!(calls, [("c1", "ls"), ("c2", "ls")]);
-    }
-
-    #[test]
-    fn a_message_is_written_once_for_each_dialect_until_it_changes() {
-        let key = |options| WireKey { dialect: "d", options };
-        let mut message = Message::user_text("a");
-        let written = |message: &Message, options, bytes: &[u8]| {
-            message.wire_bytes(key(options), |_| bytes.to_vec()).to_vec()
-        };
-        assert_eq!(written(&message, 0, b"first"), b"first");
-        assert_eq!(written(&message, 0, b"again"), b"first");
-        assert_eq!(written(&message, 1, b"other"), b"other");
-        assert_eq!(written(&message.clone(), 0, b"copy"), b"first");
-        message.content_mut().push(ContentBlock::text("b"));
-        assert_eq!(written(&message, 0, b"new"), b"new");
     }
 }

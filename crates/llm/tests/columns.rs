@@ -6,7 +6,7 @@ use llm::capability::{
     CacheHintKind, CallIdRule, Efforts, MaxTokensField, ReasoningReplay, ResultImages, Signatures,
     SystemRole, ThinkingStyle, target,
 };
-use llm::providers::{body, to_wire};
+use llm::providers::{Joined, body, to_wire};
 use llm::schema::SchemaDialect;
 use llm::{
     CacheHint, ChatRequest, ContentBlock, Dialect, Effort, ImageData, Message, ProviderMeta, Role,
@@ -90,7 +90,8 @@ fn sent(dialect: Dialect, told: TargetOverrides, req: &ChatRequest) -> Value {
     let sees = TargetOverrides { images: Some(true), ..NONE };
     let row = target(dialect, None, "", &req.model).with(&sees).with(&told);
     let value = to_wire(dialect, req, row);
-    let bytes: Value = serde_json::from_slice(&body(dialect, req, row)).expect("a body is JSON");
+    let bytes: Value = serde_json::from_slice(&body(dialect, req, row, &Joined::default()))
+        .expect("a body is JSON");
     assert_eq!(bytes, value, "{dialect:?} {told:?}");
     value
 }
@@ -370,9 +371,10 @@ fn a_mark_that_moves_on_leaves_the_messages_before_it_as_they_were() {
     let (last, before) = req.messages.split_last().expect("messages");
     let (last, before) = (Arc::clone(last), before.to_vec());
     req.messages = before;
-    let first = body(Anthropic, &req, row);
+    let joined = Joined::default();
+    let first = body(Anthropic, &req, row, &joined);
     req.messages.push(last);
-    let second = body(Anthropic, &req, row);
+    let second = body(Anthropic, &req, row, &joined);
     // All but the mark of the first request and its closing brackets begins the second.
     let mark = br#","cache_control":{"type":"ephemeral"}}]}]}"#;
     let prefix = first.strip_suffix(mark).expect("the mark ends the first request");

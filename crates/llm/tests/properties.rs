@@ -8,7 +8,7 @@ use llm::capability::{
     Signatures, SystemRole, TargetOverrides, ThinkingStyle, target,
 };
 use llm::handoff::{Reader, prepare};
-use llm::providers::{body, to_wire};
+use llm::providers::{Joined, body, to_wire};
 use llm::schema::SchemaDialect;
 use llm::{
     CacheHint, ChatRequest, ContentBlock, Dialect, ImageData, Message, ProviderMeta, Role, Tail,
@@ -253,9 +253,9 @@ fn row() -> impl Strategy<Value = Target> {
 }
 
 /// The bytes say exactly what the value says, and waste no memory.
-fn check(req: &ChatRequest, row: Target) -> Result<(), TestCaseError> {
+fn check(req: &ChatRequest, row: Target, joined: &Joined) -> Result<(), TestCaseError> {
     for dialect in Dialect::ALL {
-        let body = body(dialect, req, row);
+        let body = body(dialect, req, row, joined);
         prop_assert_eq!(body.capacity(), body.len());
         prop_assert_eq!(parse(&body), to_wire(dialect, req, row), "{:?}", dialect);
     }
@@ -273,11 +273,29 @@ proptest! {
         more in vec(message(), 0..4),
         row in row(),
     ) {
-        check(&req, row)?;
+        let joined = Joined::default();
+        check(&req, row, &joined)?;
         for message in more {
             req.messages.push(message);
-            check(&req, row)?;
+            check(&req, row, &joined)?;
         }
+    }
+
+    #[test]
+    fn the_joined_body_is_the_request_also_after_a_part_was_replaced_or_another_model_asked(
+        mut req in request(),
+        (from, upto) in any::<(prop::sample::Index, prop::sample::Index)>(),
+        instead in vec(message(), 0..2),
+        rows in (row(), row()),
+    ) {
+        let joined = Joined::default();
+        check(&req, rows.0, &joined)?;
+        let (from, upto) = (from.index(req.messages.len() + 1), upto.index(req.messages.len() + 1));
+        req.messages.splice(from.min(upto)..from.max(upto), instead);
+        check(&req, rows.0, &joined)?;
+        check(&req, rows.1, &joined)?;
+        req.model.push('2');
+        check(&req, rows.0, &joined)?;
     }
 
     #[test]
@@ -287,12 +305,13 @@ proptest! {
         extra in block(),
         row in row(),
     ) {
-        check(&req, row)?;
+        let joined = Joined::default();
+        check(&req, row, &joined)?;
         if !req.messages.is_empty() {
             let at = at.index(req.messages.len());
             Arc::make_mut(&mut req.messages[at]).content_mut().push(extra);
         }
-        check(&req, row)?;
+        check(&req, row, &joined)?;
     }
 
     #[test]

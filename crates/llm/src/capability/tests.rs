@@ -240,29 +240,3 @@ fn a_dialect_is_written_as_it_is_named() {
         assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
     }
 }
-
-#[test]
-fn columns_of_the_head_leave_the_key_of_messages_as_it_is_and_the_others_change_it() {
-    let base = presets::cautious(Dialect::OpenaiChat);
-    let key = |told: TargetOverrides| base.with(&told).message_key();
-    let none = TargetOverrides::NONE;
-    for told in [
-        TargetOverrides { temperature: Some(false), ..none },
-        TargetOverrides { efforts: Some(Efforts::of(&[Low])), ..none },
-        TargetOverrides { cache_hint: Some(CacheHintKind::CacheControl), ..none },
-    ] {
-        assert_eq!(key(told), base.message_key(), "{told:?}");
-    }
-    for told in [
-        TargetOverrides { reasoning_replay: Some(ReasoningReplay::None), ..none },
-        TargetOverrides { empty_reasoning: Some(true), ..none },
-        TargetOverrides { images: Some(true), ..none },
-        TargetOverrides { max_image_bytes: Some(1), ..none },
-        TargetOverrides { result_images: Some(ResultImages::Inside), ..none },
-        TargetOverrides { call_ids: Some(CallIdRule::UpTo64), ..none },
-        TargetOverrides { signatures: Some(Signatures::Demanded), ..none },
-        TargetOverrides { calls_last: Some(true), ..none },
-    ] {
-        assert_ne!(key(told), base.message_key(), "{told:?}");
-    }
-}

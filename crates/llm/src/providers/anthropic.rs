@@ -4,6 +4,7 @@ use crate::capability::Target;
 use crate::error::LlmError;
 use crate::http::{Endpoint, answer_decoder};
 use crate::provider::EventStream;
+use crate::providers::joined::Joined;
 use crate::types::ChatRequest;
 use decode::StreamState;
 
@@ -20,10 +21,11 @@ pub(super) fn endpoint(base_url: &str) -> Result<Endpoint, LlmError> {
 
 pub(super) async fn ask(
     endpoint: &Endpoint,
+    joined: &Joined,
     req: &ChatRequest,
     target: Target,
 ) -> Result<EventStream, LlmError> {
-    endpoint.post(wire::body(req, target), StreamState::new(endpoint.call_ids())).await
+    endpoint.post(wire::body(req, target, joined), StreamState::new(endpoint.call_ids())).await
 }
 
 answer_decoder!(StreamState);

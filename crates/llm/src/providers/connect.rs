@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::joined::Joined;
 use super::{anthropic, gemini, openai_chat, openai_responses};
 use crate::api_key::ApiKey;
 use crate::capability::{Dialect, KeyHeader, TargetFor};
@@ -63,7 +64,7 @@ pub fn connect(connection: Connection) -> Result<Arc<dyn Provider>, LlmError> {
         None => endpoint,
     };
     let endpoint = endpoint.with_deadlines(deadlines).with_tape(tape, target.dialect());
-    Ok(Arc::new(Connected { name, endpoint, target }))
+    Ok(Arc::new(Connected { name, endpoint, target, joined: Joined::default() }))
 }
 
 /// A provider that knows no server, only a recording, in whatever dialect that is.
@@ -94,6 +95,7 @@ struct Connected {
     name: String,
     endpoint: Endpoint,
     target: TargetFor,
+    joined: Joined,
 }
 
 #[async_trait]
@@ -109,11 +111,12 @@ impl Provider for Connected {
     async fn stream(&self, req: &ChatRequest) -> Result<EventStream, LlmError> {
         let target = self.target.of(&req.model);
         provider::check(req, target.tool_schema)?;
+        let (endpoint, joined) = (&self.endpoint, &self.joined);
         match self.target.dialect() {
-            Dialect::Anthropic => anthropic::ask(&self.endpoint, req, target).await,
-            Dialect::OpenaiChat => openai_chat::ask(&self.endpoint, req, target).await,
-            Dialect::OpenaiResponses => openai_responses::ask(&self.endpoint, req, target).await,
-            Dialect::Gemini => gemini::ask(&self.endpoint, req, target).await,
+            Dialect::Anthropic => anthropic::ask(endpoint, joined, req, target).await,
+            Dialect::OpenaiChat => openai_chat::ask(endpoint, joined, req, target).await,
+            Dialect::OpenaiResponses => openai_responses::ask(endpoint, joined, req, target).await,
+            Dialect::Gemini => gemini::ask(endpoint, joined, req, target).await,
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::capability::Target;
 use crate::error::LlmError;
 use crate::http::{Endpoint, answer_decoder};
 use crate::provider::EventStream;
+use crate::providers::joined::Joined;
 use crate::types::ChatRequest;
 use decode::GeminiStreamState;
 
@@ -17,12 +18,13 @@ pub(super) fn endpoint(base_url: &str) -> Result<Endpoint, LlmError> {
 
 pub(super) async fn ask(
     endpoint: &Endpoint,
+    joined: &Joined,
     req: &ChatRequest,
     target: Target,
 ) -> Result<EventStream, LlmError> {
     let decoder = GeminiStreamState::new(endpoint.call_ids()).of_model(&req.model);
     let address = endpoint.below(&path(&req.model), Some(("alt", "sse")));
-    endpoint.post_to(address, wire::body(req, target), decoder).await
+    endpoint.post_to(address, wire::body(req, target, joined), decoder).await
 }
 
 /// The path of a model, which people write with or without the collection it is in.

@@ -11,6 +11,7 @@ pub mod fault;
 pub mod gemini;
 mod held;
 mod images;
+mod joined;
 mod loose;
 pub mod ollama;
 pub mod openai_chat;
@@ -21,4 +22,5 @@ pub(crate) mod thinking;
 pub(crate) mod tools;
 
 pub use connect::{Connection, connect, replay};
+pub use joined::Joined;
 pub use request::{body, to_wire};

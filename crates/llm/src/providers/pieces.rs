@@ -2,7 +2,6 @@
 //! accepts, and stand-ins for what a wire format cannot say.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value, json};
@@ -15,33 +14,23 @@ use crate::types::{ChatRequest, ImageData, ToolChoice};
 /// one role beside each other, which strict chat templates refuse.
 pub(crate) const NOTHING_TO_SHOW: &str = "(no visible content)";
 
-/// Writes `head` with the messages as its last field: `{…head…,"LIST":[…pieces…]}`.
+/// Writes `head` with the messages as its last field: `{…head…,"LIST":[…items…]}`.
 ///
-/// Messages come last, so that one request is nearly a prefix of the next. Each piece is what a
-/// message remembers since it was first written: a request of thousands of messages costs a copy,
-/// not a serialisation. Empty pieces are left out.
-pub(crate) fn join_body(
-    head: &impl Serialize,
-    list: &str,
-    pieces: impl IntoIterator<Item = Arc<[u8]>>,
-) -> Vec<u8> {
+/// Messages come last, so that one request is nearly a prefix of the next. `items` is what stands between the
+/// brackets, in parts that follow each other as they are.
+pub(crate) fn join_body(head: &impl Serialize, list: &str, items: &[&[u8]]) -> Vec<u8> {
     let mut head = to_json(head);
     debug_assert!(head.starts_with(b"{") && head.ends_with(b"}"), "a head is an object");
     head.pop();
     let comma = if head.len() > 1 { "," } else { "" };
     let open = format!("{comma}\"{list}\":[");
     const CLOSE: &[u8] = b"]}";
-    let pieces: Vec<Arc<[u8]>> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
-    let commas = pieces.len().saturating_sub(1);
-    let size = pieces.iter().map(|piece| piece.len()).sum::<usize>() + commas;
+    let size = items.iter().map(|part| part.len()).sum::<usize>();
     let mut body = Vec::with_capacity(head.len() + open.len() + size + CLOSE.len());
     body.extend_from_slice(&head);
     body.extend_from_slice(open.as_bytes());
-    for (at, piece) in pieces.iter().enumerate() {
-        if at > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(piece);
+    for part in items {
+        body.extend_from_slice(part);
     }
     body.extend_from_slice(CLOSE);
     body
@@ -197,15 +186,15 @@ mod tests {
     #[test]
     fn a_body_is_joined_without_stray_commas() {
         #[track_caller]
-        fn check(head: &Value, pieces: &[&str], want: &str) {
-            let pieces = pieces.iter().map(|piece| Arc::from(piece.as_bytes()));
-            let body = join_body(head, "messages", pieces);
+        fn check(head: &Value, items: &[&str], want: &str) {
+            let items: Vec<&[u8]> = items.iter().map(|part| part.as_bytes()).collect();
+            let body = join_body(head, "messages", &items);
             assert_eq!(body.capacity(), body.len());
             assert_eq!(String::from_utf8(body).unwrap(), want);
         }
         let head = json!({"model": "m"});
         check(&head, &[], r#"{"model":"m","messages":[]}"#);
-        check(&head, &["0", "", "1,2"], r#"{"model":"m","messages":[0,1,2]}"#);
+        check(&head, &["0", ",", "1,2"], r#"{"model":"m","messages":[0,1,2]}"#);
         check(&json!({}), &["0"], r#"{"messages":[0]}"#);
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::anthropic::wire as messages;
 use super::gemini::wire as contents;
+use super::joined::Joined;
 use super::openai_chat::wire as chat;
 use super::openai_responses::wire as responses;
 use crate::capability::{Dialect, Target};
@@ -19,12 +20,12 @@ pub fn to_wire(dialect: Dialect, req: &ChatRequest, target: Target) -> Value {
     }
 }
 
-/// The body of a request, joined from what each message remembers of its last writing.
-pub fn body(dialect: Dialect, req: &ChatRequest, target: Target) -> Vec<u8> {
+/// The body of a request, with what `joined` remembers of those before it.
+pub fn body(dialect: Dialect, req: &ChatRequest, target: Target, joined: &Joined) -> Vec<u8> {
     match dialect {
-        Dialect::Anthropic => messages::body(req, target),
-        Dialect::OpenaiChat => chat::body(req, target),
-        Dialect::OpenaiResponses => responses::body(req, target),
-        Dialect::Gemini => contents::body(req, target),
+        Dialect::Anthropic => messages::body(req, target, joined),
+        Dialect::OpenaiChat => chat::body(req, target, joined),
+        Dialect::OpenaiResponses => responses::body(req, target, joined),
+        Dialect::Gemini => contents::body(req, target, joined),
     }
 }

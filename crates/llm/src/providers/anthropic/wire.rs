@@ -1,23 +1,21 @@
 //! Chat request → the body of a Messages call.
 //!
-//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message and on the target. The mark that ends a cached
-//! beginning is no part of it: the mark moves with every step, and what it leaves must stay as it is.
+//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes, of which those of messages are
+//! written once ([`Joined`]): they depend on the message and on the target. The mark that ends a cached
+//! beginning is no part of them: it moves with every step, and what it leaves must stay as it is.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
 use crate::capability::{CacheHintKind, Effort, ReasoningReplay, Target, ThinkingStyle};
+use crate::providers::joined::Joined;
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
 use crate::providers::thinking::{self, Depth, LEAST_BUDGET};
 use crate::providers::{images, tools};
-use crate::types::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
-};
+use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice};
 
 /// Sent when a request names no limit: the protocol demands one, and every model takes this.
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
@@ -43,16 +41,14 @@ pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
-    let key = WireKey { dialect: DIALECT, options: target.message_key() };
-    let last = req.messages.len().wrapping_sub(1);
-    let piece = |(at, message): (usize, &Arc<Message>)| {
-        let bytes = message
-            .wire_bytes(key, |message| pieces::to_json(&wire(&placed(message, target), target)));
-        if at == last && is_marked(req, message, target) { with_mark(&bytes) } else { bytes }
-    };
-    let pieces = req.messages.iter().enumerate().map(piece);
-    pieces::join_body(&Head::of(req, target), "messages", pieces)
+pub fn body(req: &ChatRequest, target: Target, joined: &Joined) -> Vec<u8> {
+    let write = |at: usize| pieces::to_json(&wire(&placed(&req.messages[at], target), target));
+    let is_marked = req.messages.last().is_some_and(|last| is_marked(req, last, target));
+    let head = Head::of(req, target);
+    joined.items((DIALECT, req, target), write, |items| {
+        let join = |items: &[&[u8]]| pieces::join_body(&head, "messages", items);
+        if is_marked { join(&with_mark(items, &mark())) } else { join(&[items]) }
+    })
 }
 
 /// The message with its pictures where the target takes them.
@@ -83,13 +79,17 @@ fn is_marked(req: &ChatRequest, last: &Message, target: Target) -> bool {
     wants_marks(req, target) && ends_ours()
 }
 
-/// The bytes of a message with the mark on its last block, whose end is known: `}]}`.
-fn with_mark(bytes: &[u8]) -> Arc<[u8]> {
+/// The field that is the mark, behind another one.
+fn mark() -> Vec<u8> {
+    [b",\"cache_control\":".to_vec(), pieces::to_json(&MARK)].concat()
+}
+
+/// The items with the mark on the last block of the last one, whose end is known: `}]}`.
+fn with_mark<'a>(items: &'a [u8], mark: &'a [u8]) -> [&'a [u8]; 3] {
     const END: &[u8] = b"}]}";
-    let mark = [b",\"cache_control\":".to_vec(), pieces::to_json(&MARK)].concat();
-    debug_assert!(bytes.ends_with(END), "a message ends with its last block");
-    let (block, end) = bytes.split_at(bytes.len() - END.len());
-    [block, &mark, end].concat().into()
+    debug_assert!(items.ends_with(END), "a message ends with its last block");
+    let (before, end) = items.split_at(items.len() - END.len());
+    [before, mark, end]
 }
 
 /// Everything before the messages, in the order in which it rarely changes.

@@ -1,25 +1,23 @@
 //! Chat request → the body of a generateContent call.
 //!
-//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message, on the model and its target, and for results
-//! on the calls of the message before, because this dialect names the tool in a result.
+//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes, of which those of messages are
+//! written once ([`Joined`]): they depend on the message, on the model and its target, and for results on
+//! the calls of the message before, because this dialect names the tool in a result.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
 use crate::capability::{Effort, ReasoningReplay, Signatures, Target, ThinkingStyle};
+use crate::providers::joined::Joined;
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
 use crate::providers::thinking::{self, Depth};
 use crate::providers::{images, tools};
 use crate::schema::SchemaDialect;
 use crate::types::{
     ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, ToolSpec,
-    WireKey,
 };
 
 /// The documented stand-in for the signature of a call that this model did not make.
@@ -31,7 +29,8 @@ const UNKNOWN_TOOL: &str = "unknown";
 /// The whole request as one value. The model is not part of it: it stands in the address.
 pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
     let mut body = pieces::to_value(&Head::of(req, target));
-    let contents = steps(req).map(|step| {
+    let contents = (0..req.messages.len()).map(|at| {
+        let step = step(req, at);
         let placed = step.placed(target);
         pieces::to_value(&step.of(&placed).content(req, target))
     });
@@ -40,15 +39,15 @@ pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
-    let piece = |step: Step<'_>| {
-        let key = WireKey { dialect: DIALECT, options: step.key(req, target) };
-        step.message.wire_bytes(key, |_| {
-            let placed = step.placed(target);
-            pieces::to_json(&step.of(&placed).content(req, target))
-        })
+pub fn body(req: &ChatRequest, target: Target, joined: &Joined) -> Vec<u8> {
+    let write = |at: usize| {
+        let step = step(req, at);
+        let placed = step.placed(target);
+        pieces::to_json(&step.of(&placed).content(req, target))
     };
-    pieces::join_body(&Head::of(req, target), "contents", steps(req).map(piece))
+    let head = Head::of(req, target);
+    let join = |items: &[u8]| pieces::join_body(&head, "contents", &[items]);
+    joined.items((DIALECT, req, target), write, join)
 }
 
 /// Everything before the messages, in the order in which it rarely changes.
@@ -287,17 +286,13 @@ struct Step<'a> {
     before: Option<&'a Message>,
 }
 
-fn steps(req: &ChatRequest) -> impl Iterator<Item = Step<'_>> {
-    let before = req.messages.iter().map(|message| Some(&**message));
-    let messages = req.messages.iter();
-    std::iter::once(None)
-        .chain(before)
-        .zip(messages)
-        .map(|(before, message): (_, &Arc<Message>)| Step { message, before })
+fn step(req: &ChatRequest, at: usize) -> Step<'_> {
+    let before = at.checked_sub(1).map(|before| &*req.messages[before]);
+    Step { message: &req.messages[at], before }
 }
 
 /// A call, as its result has to repeat it.
-#[derive(Clone, Copy, Hash)]
+#[derive(Clone, Copy)]
 struct Called<'a> {
     call_id: &'a str,
     name: &'a str,
@@ -331,20 +326,6 @@ fn signature<'a>(meta: Option<&'a ProviderMeta>, model: &str) -> Option<&'a str>
 }
 
 impl<'a> Step<'a> {
-    /// A hash of what changes the bytes of the message besides the message.
-    fn key(self, req: &ChatRequest, target: Target) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        target.hash_for_messages(&mut hasher);
-        req.model.hash(&mut hasher);
-        let is_result = |block: &_| matches!(block, ContentBlock::ToolResult { .. });
-        if let Some(before) = self.before
-            && self.message.content().iter().any(is_result)
-        {
-            called(before).for_each(|called| called.hash(&mut hasher));
-        }
-        hasher.finish()
-    }
-
     /// The message with its pictures where the target takes them.
     fn placed(self, target: Target) -> Cow<'a, Message> {
         let name = |id: &str| {

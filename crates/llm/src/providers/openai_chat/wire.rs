@@ -1,11 +1,10 @@
 //! Chat request → the body of a Chat Completions call.
 //!
-//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message and on the target; one canonical
-//! message may become several on this wire, so a piece is a list without its brackets.
+//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes, of which those of messages are
+//! written once ([`Joined`]): they depend on the message and on the target. One canonical message may
+//! become several on this wire, so it is written as a list without its brackets.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -14,12 +13,11 @@ use super::decode::DIALECT;
 use crate::capability::{
     CacheHintKind, Effort, MaxTokensField, ReasoningReplay, SystemRole, Target, ThinkingStyle,
 };
+use crate::providers::joined::Joined;
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
 use crate::providers::thinking::{self, Depth};
 use crate::providers::{images, tools};
-use crate::types::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
-};
+use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice};
 
 /// The whole request as one value.
 pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
@@ -35,16 +33,15 @@ pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
-    let key = WireKey { dialect: DIALECT, options: target.message_key() };
-    let lead = system(req, target).map(|message| Arc::from(pieces::to_json(&message)));
-    let piece = |message: &Arc<Message>| {
-        message.wire_bytes(key, |message| {
-            pieces::to_json_items(&wire(&placed(message, target), target))
-        })
-    };
-    let messages = req.messages.iter().map(piece);
-    pieces::join_body(&Head::of(req, target), "messages", lead.into_iter().chain(messages))
+pub fn body(req: &ChatRequest, target: Target, joined: &Joined) -> Vec<u8> {
+    let lead = system(req, target).map(|message| pieces::to_json(&message)).unwrap_or_default();
+    let write =
+        |at: usize| pieces::to_json_items(&wire(&placed(&req.messages[at], target), target));
+    let head = Head::of(req, target);
+    joined.items((DIALECT, req, target), write, |items| {
+        let comma: &[u8] = if lead.is_empty() || items.is_empty() { b"" } else { b"," };
+        pieces::join_body(&head, "messages", &[&lead, comma, items])
+    })
 }
 
 /// The message with its pictures where the target takes them.

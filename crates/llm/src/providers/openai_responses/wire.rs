@@ -1,25 +1,23 @@
 //! Chat request → the body of a Responses call.
 //!
-//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes joined from pieces that each
-//! message remembers. A piece depends on its message and on the target; one canonical
-//! message becomes several items, so a piece is a list without its brackets.
+//! [`to_wire`] is the whole body as a value, [`body`] the same as bytes, of which those of messages are
+//! written once ([`Joined`]): they depend on the message and on the target. One canonical message
+//! becomes several items, so it is written as a list without its brackets.
 //!
 //! Nothing is kept on the server (`store: false`), so every request carries the whole dialogue and
 //! asks for reasoning in a sealed form that can be carried along.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::decode::DIALECT;
 use crate::capability::{Effort, ReasoningReplay, Target, ThinkingStyle};
+use crate::providers::joined::Joined;
 use crate::providers::pieces::{self, NOTHING_TO_SHOW};
 use crate::providers::{images, thinking, tools};
-use crate::types::{
-    ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice, WireKey,
-};
+use crate::types::{ChatRequest, ContentBlock, ImageData, Message, ProviderMeta, Role, ToolChoice};
 
 /// The longest id of an item that the service takes back, in characters.
 const LONGEST_ID: usize = 64;
@@ -37,14 +35,12 @@ pub fn to_wire(req: &ChatRequest, target: Target) -> Value {
 }
 
 /// The whole request as bytes.
-pub fn body(req: &ChatRequest, target: Target) -> Vec<u8> {
-    let key = WireKey { dialect: DIALECT, options: target.message_key() };
-    let piece = |message: &Arc<Message>| {
-        message.wire_bytes(key, |message| {
-            pieces::to_json_items(&wire(&placed(message, target), target))
-        })
-    };
-    pieces::join_body(&Head::of(req, target), "input", req.messages.iter().map(piece))
+pub fn body(req: &ChatRequest, target: Target, joined: &Joined) -> Vec<u8> {
+    let write =
+        |at: usize| pieces::to_json_items(&wire(&placed(&req.messages[at], target), target));
+    let head = Head::of(req, target);
+    let join = |items: &[u8]| pieces::join_body(&head, "input", &[items]);
+    joined.items((DIALECT, req, target), write, join)
 }
 
 /// The message with its pictures where the target takes them.

@@ -1,7 +1,7 @@
 //! The servers that a conversation may be for: their requests, and the rules these must keep.
 
 use llm::capability::{CallIdRule, Target as Row, TargetOverrides, target};
-use llm::providers::body;
+use llm::providers::{Joined, body};
 use llm::{ChatRequest, Dialect};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl Target {
 
     /// The request, read back from its bytes.
     pub(super) fn request(self, req: &ChatRequest) -> Result<Value, String> {
-        serde_json::from_slice(&body(self.dialect, req, self.row))
+        serde_json::from_slice(&body(self.dialect, req, self.row, &Joined::default()))
             .map_err(|error| error.to_string())
     }
 

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::capability::{self, Dialect};
 use crate::types::ToolSpec;
@@ -63,7 +65,7 @@ fn a_request_keeps_its_own_reasoning_and_drops_a_foreign_one() {
     };
     insta::assert_json_snapshot!(to_wire(&req, row(&req.model)));
     assert_eq!(
-        serde_json::from_slice::<Value>(&body(&req, row(&req.model))).unwrap(),
+        serde_json::from_slice::<Value>(&body(&req, row(&req.model), &Joined::default())).unwrap(),
         to_wire(&req, row(&req.model))
     );
 }
@@ -174,7 +176,7 @@ fn a_request_without_extras_names_only_what_the_protocol_demands() {
         messages: vec![Arc::new(Message::user_text("hi"))],
         ..ChatRequest::default()
     };
-    let text = String::from_utf8(body(&req, row(&req.model))).unwrap();
+    let text = String::from_utf8(body(&req, row(&req.model), &Joined::default())).unwrap();
     assert_eq!(
         text,
         r#"{"model":"m","max_tokens":4096,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::capability::{self, Dialect, TargetOverrides};
 
@@ -62,7 +64,10 @@ fn row(model: &str) -> Target {
 fn sent(req: &ChatRequest) -> Value {
     let options = row(&req.model);
     let value = to_wire(req, options);
-    assert_eq!(serde_json::from_slice::<Value>(&body(req, options)).unwrap(), value);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&body(req, options, &Joined::default())).unwrap(),
+        value
+    );
     value
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::capability::{self, CallIdRule, Dialect, TargetOverrides};
 use crate::types::ToolSpec;
@@ -73,7 +75,7 @@ fn two_calls_and_two_results_become_one_and_two_messages_in_order() {
         ..ChatRequest::default()
     };
     insta::assert_json_snapshot!(to_wire(&req, any()));
-    let bytes = body(&req, any());
+    let bytes = body(&req, any(), &Joined::default());
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), to_wire(&req, any()));
 }
 
@@ -237,7 +239,7 @@ fn options_that_change_a_message_change_its_key() {
         any(),
     ];
     for options in all {
-        let bytes = body(&req, options);
+        let bytes = body(&req, options, &Joined::default());
         assert_eq!(
             serde_json::from_slice::<Value>(&bytes).unwrap(),
             to_wire(&req, options),

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::capability::{self, Dialect, TargetOverrides};
 use crate::types::ToolSpec;
@@ -97,7 +99,7 @@ fn a_step_goes_out_as_reasoning_message_calls_and_their_outputs_in_order() {
     let flagged = TargetOverrides { obfuscation_flag: Some(true), ..TargetOverrides::NONE };
     let options = any().with(&flagged);
     insta::assert_json_snapshot!(to_wire(&req, options));
-    let bytes = body(&req, options);
+    let bytes = body(&req, options, &Joined::default());
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), to_wire(&req, options));
 }
 
@@ -227,7 +229,7 @@ fn options_that_change_a_message_change_its_key() {
     let message = Arc::new(Message::new(Role::Assistant, blocks));
     let req = ChatRequest { messages: vec![message], ..ChatRequest::default() };
     for options in [any(), calls_last(), any()] {
-        let bytes = body(&req, options);
+        let bytes = body(&req, options, &Joined::default());
         let value = serde_json::from_slice::<Value>(&bytes).unwrap();
         assert_eq!(value, to_wire(&req, options), "{options:?}");
     }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use llm::{ContentBlock, Message, Role};
 
+use crate::secrets::redact::Redactor;
+
 /// What stands on both sides of a paste.
 pub const MARK: char = '\u{fffc}';
 
@@ -97,6 +99,24 @@ pub fn chips<'t>(text: &'t str, count: &mut usize) -> Cow<'t, str> {
     shown.into()
 }
 
+/// How many pastes are in a text.
+pub fn count(text: &str) -> usize {
+    parts(text).iter().filter(|part| matches!(part, Part::Pasted(_))).count()
+}
+
+/// The text as it may be kept: without its marks where one of them stands inside a secret, which would
+/// not be recognised there and is whole for a model.
+pub fn sealed<'t>(text: &'t str, redactor: &Redactor) -> Cow<'t, str> {
+    if !text.contains(MARK) {
+        return text.into();
+    }
+    let whole = expand(text);
+    match expand(&redactor.redact(text)) == redactor.redact(&whole) {
+        true => text.into(),
+        false => whole.into_owned().into(),
+    }
+}
+
 /// What stands for a paste on the screen: `[paste #1 · 42 lines]`.
 pub fn chip(number: usize, payload: &str) -> String {
     match payload.lines().count() {
@@ -154,6 +174,17 @@ mod tests {
         let second = format!("and {}", embed("12345"));
         assert_eq!(chips(&second, &mut count), "and [paste #2 · 5 characters]");
         assert_eq!((chips("plain", &mut count).into_owned(), count), ("plain".to_owned(), 2));
+        assert_eq!(super::count(&(first + &second)), 2);
+    }
+
+    #[test]
+    fn a_mark_inside_a_secret_is_given_up_and_one_beside_it_stays() {
+        let redactor = Redactor::new([("KEY", "hunter2hunter2hunter2")]);
+        let split = format!("use hunter2hunt{} now", embed("er2hunter2"));
+        assert_eq!(sealed(&split, &redactor), "use hunter2hunter2hunter2 now");
+        for whole in [embed("use hunter2hunter2hunter2 now"), embed("nothing in it")] {
+            assert_eq!(sealed(&whole, &redactor), whole);
+        }
     }
 
     #[test]

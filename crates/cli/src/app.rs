@@ -53,6 +53,7 @@ use crate::signals::{OnInterrupt, Signals};
 use crate::stdin::{self, Source};
 use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
+use crate::working::Pastes;
 use crate::{complain, demo, doctor, history, logs, redaction, trial};
 
 /// Why the work could not begin.
@@ -231,12 +232,14 @@ impl Work {
         let opening = self.opening(session, &model, &cwd);
         let tail = history::tail(&opening.state);
         let asked = (provider, model, opening);
-        let queue = Arc::new(Queue::default());
+        let (queue, pastes) = (Arc::new(Queue::default()), Pastes::default());
         let watchers = (events.clone(), Arc::clone(&queue) as _);
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, room, models, history, tail, queue }.run().await)
+        Ok(Repl { agent, events, ui, signals, room, models, history, tail, queue, pastes }
+            .run()
+            .await)
     }
 
     /// All that may fail before a turn, cheapest first.

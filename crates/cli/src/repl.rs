@@ -1,5 +1,6 @@
 //! The conversation in a terminal: read, run, repeat.
 
+mod chips;
 mod editor;
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use agent::agent::compaction::Compacted;
 use agent::channel::EventSender;
 use agent::steering::Queue;
 use agent::{Agent, TurnOutcome, paste, sanitize};
-use llm::ContentBlock;
+use llm::{ContentBlock, Role};
 
 use self::editor::{Editor, Input};
 use crate::app::{Models, Room};
@@ -20,6 +21,7 @@ use crate::permits;
 use crate::render::style::wrap;
 use crate::signals::{Signals, Stop};
 use crate::ui::Ui;
+use crate::working::Pastes;
 use crate::{say, terminal};
 
 /// What a conversation needs.
@@ -42,6 +44,8 @@ pub(crate) struct Repl {
     pub(crate) tail: Option<String>,
     /// The lines that are entered while a turn runs, which the agent takes from there.
     pub(crate) queue: Arc<Queue>,
+    /// How many pastes the session holds.
+    pub(crate) pastes: Pastes,
 }
 
 /// Whether the conversation goes on, and what the person reads before the next prompt.
@@ -85,12 +89,13 @@ impl Repl {
                 return Exit::Failed;
             }
         };
+        self.count_pastes();
         let opening = self.tail.take().unwrap_or_default() + &self.greeting();
         let mut say = fitted(&opening, terminal::width()) + &self.warning().await;
         let (mut turns, mut draft) = (0, String::new());
         let exit = loop {
             let input = tokio::select! {
-                input = editor.read(say, std::mem::take(&mut draft)) => input,
+                input = editor.read(say, std::mem::take(&mut draft), self.pastes.count()) => input,
                 stop = self.signals.stopped() => break Exit::Stopped(stop),
             };
             let mut then = match input {
@@ -104,7 +109,9 @@ impl Repl {
                 }
             };
             while let Then::Prompt(text, prompt) = then {
-                then = match say::say(&fitted(&format!("{text}> {prompt}"), terminal::width())) {
+                let mut pastes = self.pastes.count();
+                let shown = format!("{text}> {}", paste::chips(&prompt, &mut pastes));
+                then = match say::say(&fitted(&shown, terminal::width())) {
                     Ok(()) => self.turn(prompt, &mut turns, &mut draft).await,
                     Err(error) => Then::Leave(output_failed(&error)),
                 };
@@ -116,6 +123,17 @@ impl Repl {
             }
         };
         self.leave(exit).await
+    }
+
+    /// Numbers the next paste after those of the dialogue.
+    fn count_pastes(&self) {
+        let texts = self.agent.transcript().iter().filter(|message| message.role() == Role::User);
+        let texts = texts.flat_map(|message| message.content());
+        let count = |block: &ContentBlock| match block {
+            ContentBlock::Text { text, .. } => paste::count(text),
+            _ => 0,
+        };
+        self.pastes.set(texts.map(count).sum());
     }
 
     fn greeting(&self) -> String {
@@ -136,6 +154,7 @@ impl Repl {
             Line::Command(Command::Exit) => Then::Leave(Exit::Done),
             Line::Command(Command::Clear) => {
                 self.agent.clear();
+                self.count_pastes();
                 Then::Say("The conversation starts anew.\n".to_owned())
             }
             Line::Command(Command::Compact(focus)) => self.compact(focus.as_deref()).await,
@@ -157,9 +176,10 @@ impl Repl {
     async fn turn(&mut self, prompt: String, turns: &mut u64, draft: &mut String) -> Then {
         *turns += 1;
         let cancel = self.signals.begin_turn();
-        self.ui.listen(Arc::clone(&self.queue), std::mem::take(draft)).await;
-        let result =
-            self.agent.run_turn(vec![ContentBlock::text(paste::typed(&prompt))], cancel).await;
+        self.pastes.set(self.pastes.count() + paste::count(&prompt));
+        let (queue, pastes) = (Arc::clone(&self.queue), self.pastes.clone());
+        self.ui.listen(queue, pastes, std::mem::take(draft)).await;
+        let result = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
         // The screen tells outcome and error; they are in the turn's last event.
         let typed = self.ui.shown(*turns).await;
         self.signals.end_turn();

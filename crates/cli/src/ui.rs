@@ -16,7 +16,7 @@ use crate::approve::{self, Question};
 use crate::render::{Render, Typing};
 use crate::signals::{Signals, Stop};
 use crate::terminal;
-use crate::working::{Typist, Wish, Working};
+use crate::working::{Pastes, Typist, Wish, Working};
 
 /// How often a display that changes with time is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ struct Shown {
 /// A turn begins, during which a person may type.
 struct Listen {
     queue: Arc<Queue>,
+    pastes: Pastes,
     /// What was typed already.
     draft: String,
     /// Told when the keyboard is listened to.
@@ -77,9 +78,9 @@ impl Ui {
 
     /// Takes lines for `queue` from the keyboard until the end of the turn that begins now, where that
     /// is a terminal; `draft` was typed already.
-    pub(crate) async fn listen(&self, queue: Arc<Queue>, draft: String) {
+    pub(crate) async fn listen(&self, queue: Arc<Queue>, pastes: Pastes, draft: String) {
         let (done, listening) = oneshot::channel();
-        if self.listen.send(Listen { queue, draft, done }).await.is_err()
+        if self.listen.send(Listen { queue, pastes, draft, done }).await.is_err()
             || listening.await.is_err()
         {
             tracing::debug!("the screen ended before the turn began");
@@ -155,10 +156,13 @@ impl Screen {
     }
 
     async fn show(&mut self, event: &AgentEvent) {
-        if let (AgentEvent::NoticesDelivered { notices }, Some(working)) = (event, &self.working) {
-            let ids: Vec<String> = notices.iter().map(|notice| notice.id.clone()).collect();
-            working.typist.forget(&ids);
-        }
+        let told = match (event, &self.working) {
+            (AgentEvent::NoticesDelivered { notices }, Some(working)) => {
+                let notices = working.typist.delivered(notices);
+                Some(AgentEvent::NoticesDelivered { notices })
+            }
+            _ => None,
+        };
         let is_end = matches!(event, AgentEvent::TurnFinished(_));
         let draft = if is_end { self.stop_listening().await } else { String::new() };
         if self.failure.is_none() {
@@ -166,7 +170,7 @@ impl Screen {
             if matches!(event, AgentEvent::StepStarted { .. }) {
                 self.renderer.fit_to(terminal::width());
             }
-            let result = self.renderer.event(event);
+            let result = self.renderer.event(told.as_ref().unwrap_or(event));
             self.check(result);
             self.is_stale = self.working.is_some();
         }
@@ -191,9 +195,9 @@ impl Screen {
         self.take_up();
     }
 
-    fn listen(&mut self, Listen { queue, draft, done }: Listen) {
+    fn listen(&mut self, Listen { queue, pastes, draft, done }: Listen) {
         if self.renderer.can_show_typing() && self.failure.is_none() {
-            self.working = Some(Working::new(Typist::new(queue, &draft)));
+            self.working = Some(Working::new(Typist::new(queue, pastes, &draft)));
             self.take_up();
         }
         if done.send(()).is_err() {

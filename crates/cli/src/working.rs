@@ -2,10 +2,11 @@
 
 use std::future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::paste;
 use agent::sanitize::one_line;
-use agent::steering::Queue;
+use agent::steering::{Notice, Queue};
 use tokio::time::{Instant, sleep_until};
 
 use crate::commands;
@@ -18,6 +19,12 @@ use crate::render::{PROMPT_COLUMNS, Typing};
 /// What is said of a command.
 const AT_THE_PROMPT: &str =
     "Commands work at the prompt: this one waits here until the turn is over.";
+
+/// Most bytes of a paste.
+const MOST_PASTED: usize = 16 << 20;
+
+/// What is said of a paste that is longer.
+const CUT: &str = "That was more than can be pasted at once: the rest of it is missing.";
 
 /// What is said of a line for which there is no room.
 const FULL: &str = "So many lines wait already that this one has to stay here.";
@@ -35,17 +42,43 @@ pub(crate) enum Wish {
     Gone,
 }
 
+/// How many pastes a session holds, by which the next one is numbered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pastes(Arc<AtomicUsize>);
+
+impl Pastes {
+    /// How many.
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// From now on it is so many.
+    pub(crate) fn set(&self, count: usize) {
+        self.0.store(count, Ordering::Relaxed);
+    }
+
+    /// A text that came to the session, with a chip for each paste in it.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        let mut count = self.count();
+        let shown = paste::chips(text, &mut count).into_owned();
+        self.set(count);
+        shown
+    }
+}
+
 /// The line that is being typed, and those that wait.
 pub(crate) struct Typist {
     queue: Arc<Queue>,
+    /// How many pastes the session holds.
+    pastes: Pastes,
     line: Line,
     hint: Option<&'static str>,
 }
 
 impl Typist {
     /// A person who has typed `draft` so far.
-    pub(crate) fn new(queue: Arc<Queue>, draft: &str) -> Self {
-        Self { queue, line: Line::with(draft), hint: None }
+    pub(crate) fn new(queue: Arc<Queue>, pastes: Pastes, draft: &str) -> Self {
+        Self { queue, pastes, line: Line::with_pastes(draft), hint: None }
     }
 
     /// Does what a key says.
@@ -55,11 +88,18 @@ impl Typist {
             Key::Enter => self.enter(),
             Key::Up if self.line.is_empty() => {
                 if let Some(text) = self.queue.take_back() {
-                    self.line = Line::with(&text);
+                    self.line = Line::with_pastes(&text);
                 }
             }
             Key::Escape | Key::Interrupt => return Wish::EndTurn,
             Key::Suspend => return Wish::Suspend,
+            Key::Paste(payload) => {
+                self.line.paste(payload);
+                // A character may be cut in two at the end.
+                self.hint = (payload.len() + 3 > MOST_PASTED).then_some(CUT);
+            }
+            // What only a paste may have.
+            Key::Char(paste::MARK) => {}
             other => self.line.apply(other),
         }
         Wish::Show
@@ -68,7 +108,7 @@ impl Typist {
     fn enter(&mut self) {
         match commands::read(&self.line.text()) {
             commands::Line::Empty => self.line = Line::default(),
-            commands::Line::Prompt(text) => match self.queue.push(paste::typed(&text)) {
+            commands::Line::Prompt(text) => match self.queue.push(text) {
                 true => self.line = Line::default(),
                 false => self.hint = Some(FULL),
             },
@@ -80,18 +120,23 @@ impl Typist {
 
     /// What of it a screen shows in lines of so many columns.
     pub(crate) fn view(&self, columns: usize) -> Typing {
-        let queued: Vec<_> =
-            (self.queue.waiting().iter()).map(|line| one_line(line).into_owned()).collect();
+        let mut pastes = self.pastes.count();
+        let queued = self.queue.waiting();
+        let mut show = |line: &String| one_line(&paste::chips(line, &mut pastes)).into_owned();
+        let queued: Vec<_> = queued.iter().map(&mut show).collect();
         if queued.is_empty() && self.line.is_empty() && self.hint.is_none() {
             return Typing::default();
         }
         let room = columns.saturating_sub(PROMPT_COLUMNS + 1);
-        Typing { queued, hint: self.hint, line: Some(self.line.view(room.max(1))) }
+        Typing { queued, hint: self.hint, line: Some(self.line.view(room.max(1), pastes)) }
     }
 
-    /// The model has read these.
-    pub(crate) fn forget(&self, ids: &[String]) {
-        self.queue.forget(ids);
+    /// The model has read these. Returns them as a screen shows them.
+    pub(crate) fn delivered(&self, notices: &[Notice]) -> Vec<Notice> {
+        let ids: Vec<String> = notices.iter().map(|notice| notice.id.clone()).collect();
+        self.queue.forget(&ids);
+        let show = |one: &Notice| Notice { text: self.pastes.shown(&one.text), ..one.clone() };
+        notices.iter().map(show).collect()
     }
 
     /// The line that was not entered.
@@ -113,7 +158,7 @@ pub(crate) struct Working {
 impl Working {
     /// Nobody is listened to before [`Self::take_up`].
     pub(crate) fn new(typist: Typist) -> Self {
-        Self { typist, keys: Keys::default(), until: None, reader: None }
+        Self { typist, keys: Keys::with_pastes(MOST_PASTED), until: None, reader: None }
     }
 
     /// Takes the keyboard, if nobody else has it. Returns whether it was taken just now.
@@ -168,11 +213,13 @@ impl Working {
 
 #[cfg(test)]
 mod tests {
+    use agent::steering::Steering as _;
+
     use super::*;
 
     fn typist(draft: &str) -> (Typist, Arc<Queue>) {
         let queue = Arc::new(Queue::default());
-        (Typist::new(Arc::clone(&queue), draft), queue)
+        (Typist::new(Arc::clone(&queue), Pastes::default(), draft), queue)
     }
 
     fn press(typist: &mut Typist, keys: &str) {
@@ -211,6 +258,29 @@ mod tests {
         while queue.push("full") {}
         press(&mut typist, "more\r");
         assert_eq!((typist.draft().as_str(), typist.view(80).hint), ("more", Some(FULL)));
+    }
+
+    #[test]
+    fn pastes_are_numbered_through_session_queue_and_line() {
+        let (mut typist, queue) = typist("");
+        typist.pastes.set(2);
+        let long = format!("\x1b[200~{}\x1b[201~", "x\n".repeat(9));
+        press(&mut typist, &format!("one {long}\rtwo {long}"));
+        let view = typist.view(80);
+        assert_eq!(&*view.queued[0], "one [paste #3 · 9 lines]");
+        assert_eq!(&*view.line.unwrap().0, "two [paste #4 · 9 lines]");
+        let told = typist.delivered(&queue.claim());
+        assert_eq!(told[0].text, "one [paste #3 · 9 lines]");
+        assert_eq!(&*typist.view(80).line.unwrap().0, "two [paste #4 · 9 lines]");
+        press(&mut typist, "\r");
+        assert_eq!(paste::expand(&queue.waiting()[0]), format!("two {}", "x\n".repeat(9)));
+    }
+
+    #[test]
+    fn a_mark_cannot_be_typed() {
+        let (mut typist, queue) = typist("");
+        press(&mut typist, "a\u{fffc}b\u{fffc}c\r");
+        assert_eq!(queue.waiting(), ["abc"]);
     }
 
     #[test]

@@ -186,3 +186,112 @@ fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
     assert!(pty.is_cooked());
     assert!(pty.all().ends_with("\x1b[?2004l\x1b[?25h\x1b[0m"), "{:?}", pty.all());
 }
+
+/// A paste as a terminal sends it.
+fn pasted(text: &str) -> String {
+    format!("\x1b[200~{text}\x1b[201~")
+}
+
+/// The records of the only session.
+fn session_file(home: &Home) -> String {
+    let pattern = |dir: &std::path::Path| {
+        std::fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path())
+    };
+    let folders = pattern(&home.data().join("sessions"));
+    let files: Vec<_> = folders.flat_map(|folder| pattern(&folder).collect::<Vec<_>>()).collect();
+    let [file] = &files[..] else { panic!("one session: {files:?}") };
+    std::fs::read_to_string(file).expect("a session can be read")
+}
+
+#[test]
+fn a_long_paste_is_a_chip_on_the_screen_and_whole_in_the_request() {
+    let (home, model) = (
+        Home::new(),
+        Model::new([
+            Answer::text("read it"),
+            Answer::bash(WAIT),
+            Answer::text("that too"),
+            Answer::text("well"),
+        ]),
+    );
+    mkfifo(&home.work().join("gate"), Mode::S_IRWXU).unwrap();
+    let [first, second] = ["one line of it\n", "another line\n"].map(|line| line.repeat(42));
+    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["--yolo"]));
+    pty.expect_prompt();
+    pty.send(&format!("see {}", pasted(&first.replace('\n', "\r"))));
+    pty.expect("[paste #1 · 42 lines]");
+    pty.send(" please");
+    ask(&mut pty, "", "read it");
+    assert_eq!(prompts(&model)[0], format!("see {first} please"));
+    pty.send("go on\r");
+    pty.expect("⏺ bash(command=cat gate)");
+    pty.send(&format!("and {}", pasted(&second)));
+    pty.expect("» \x1b[0mand [paste #2 · 42 lines]");
+    pty.send("\r");
+    pty.expect("queued: and [paste #2 · 42 lines]");
+    open(&home);
+    pty.expect("» and [paste #2 · 42 lines]");
+    pty.expect("that too");
+    pty.expect("2 steps");
+    pty.expect_prompt();
+    assert_eq!(texts_behind_the_result(&model.requests()[2]), [format!("and {second}")]);
+    pty.send(&pasted(&first));
+    pty.expect("[paste #3 · 42 lines]");
+    // The whole chip goes with one key, from either side.
+    pty.send(&format!("\x7fx{}", pasted(&second)));
+    pty.expect("[paste #3 · 42 lines]");
+    pty.send("\x1b[D\x1b[3~");
+    ask(&mut pty, "", "well");
+    assert_eq!(prompts(&model)[3], "x");
+    assert!(!pty.all().contains("line of it") && !pty.all().contains("another line"));
+    let file = session_file(&home);
+    assert!(file.contains("see \u{fffc}one line of it\\n"), "{file}");
+    pty.send("\x04");
+    assert_eq!(pty.code(), 0);
+
+    let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["-c"]));
+    let before = pty.expect_prompt() + &pty.expect("and [paste #2 · 42 lines]");
+    assert!(!before.contains("another line"), "{before}");
+    pty.expect("/help lists");
+    pty.expect_prompt();
+    pty.send(&pasted(&second));
+    pty.expect("[paste #3 · 42 lines]");
+}
+
+#[test]
+fn a_chip_that_was_not_sent_is_one_again_in_the_next_prompt() {
+    let (_home, model, mut pty) = at_work([Answer::text("well")]);
+    let long = "a line\n".repeat(9);
+    pty.send(&format!("{}\r", pasted(&long)));
+    pty.expect("queued: [paste #1 · 9 lines]");
+    pty.send("and");
+    pty.expect("and");
+    pty.send("\x03");
+    pty.expect("cancelled");
+    pty.expect_prompt();
+    pty.expect("[paste #1 · 9 lines]");
+    pty.expect("and");
+    ask(&mut pty, "", "well");
+    assert!(prompts(&model)[1].ends_with(&format!("{long}\nand")), "{:?}", prompts(&model)[1]);
+}
+
+#[test]
+fn a_secret_in_a_paste_stays_out_of_the_session_also_where_the_paste_begins_inside_it() {
+    let secret = "sk-test-0123456789abcdef0123";
+    let long = format!("{}\n{}", &secret[12..], "a line\n".repeat(9));
+    for line in [
+        format!("{}{}", &secret[..12], pasted(&long)),
+        pasted(&format!("{secret}\n{}", "a line\n".repeat(9))),
+    ] {
+        let (home, model) = (Home::new(), Model::new([Answer::text("seen")]));
+        let mut pty = Pty::start(&home, &model);
+        pty.expect_prompt();
+        pty.send(&line);
+        pty.expect("[paste #1 · 10 lines]");
+        ask(&mut pty, "", "seen");
+        let file = session_file(&home);
+        assert!(file.contains("redacted:ANTHROPIC_API_KEY"), "{file}");
+        assert!(!file.contains(&secret[12..]) && !file.contains(&secret[..12]), "{file}");
+        assert!(prompts(&model)[0].contains(secret));
+    }
+}

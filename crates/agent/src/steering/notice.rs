@@ -50,7 +50,7 @@ impl Notice {
     /// redacted, bounded and says where it comes from.
     pub fn block(&self, redactor: &Redactor) -> ContentBlock {
         if self.source == Source::User {
-            return ContentBlock::text(&*self.text);
+            return ContentBlock::text(paste::sealed(&self.text, redactor));
         }
         let text = redactor.redact(&self.text);
         let mut chars = paste::typed(&text).chars().collect::<Vec<_>>();

@@ -230,7 +230,7 @@ impl<'a> Dialogue<'a> {
     fn draw(&mut self, prompt: &str, line: &Line) -> io::Result<()> {
         self.renderer.fit_to(terminal::width());
         let room = self.renderer.columns().saturating_sub(line::width_of(prompt) + 1);
-        let (shown, cursor) = line.view(room.max(1));
+        let (shown, cursor) = line.view(room.max(1), 0);
         self.renderer.draw(prompt, &shown, cursor)
     }
 

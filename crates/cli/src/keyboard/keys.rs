@@ -45,19 +45,32 @@ pub(crate) enum Key {
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Longest paste that is taken in; the rest of it is dropped.
+/// Longest paste that is taken in where nobody says otherwise, in bytes; the rest of it is dropped.
 const MAX_PASTE: usize = 64 * 1024;
 
 /// The keys of a stream of bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Keys {
+    /// The most bytes of a paste.
+    most: usize,
     /// The start of a sequence or character whose rest has not come.
     held: Vec<u8>,
     /// What was pasted so far, inside a paste.
     pasted: Option<Vec<u8>>,
 }
 
+impl Default for Keys {
+    fn default() -> Self {
+        Self::with_pastes(MAX_PASTE)
+    }
+}
+
 impl Keys {
+    /// Keys among which are pastes of so many bytes.
+    pub(crate) fn with_pastes(most: usize) -> Self {
+        Self { most, held: Vec::new(), pasted: None }
+    }
+
     /// The keys that are complete with these bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.held.extend_from_slice(bytes);
@@ -112,7 +125,7 @@ impl Keys {
         // The mark may be cut in two: as much stays as could be its start.
         let kept = (1..PASTE_END.len()).rev().find(|n| self.held.ends_with(&PASTE_END[..*n]));
         let taken = end.unwrap_or(self.held.len() - kept.unwrap_or(0));
-        let room = MAX_PASTE.saturating_sub(pasted.len()).min(taken);
+        let room = self.most.saturating_sub(pasted.len()).min(taken);
         pasted.extend_from_slice(&self.held[..room]);
         if end.is_none() {
             return taken;

@@ -16,7 +16,6 @@ mod words;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use agent::paste;
 use agent::sanitize::{self, Visible, VisibleStream};
 use agent::steering::Notice;
 use agent::{AgentEvent, ApprovalRequest, TurnSummary};
@@ -195,10 +194,8 @@ impl<O: Write, E: Write> Text<O, E> {
 
     /// What the person, or something that works beside the turn, said to the model meanwhile.
     fn delivered(&mut self, notices: &[Notice]) -> io::Result<()> {
-        let mut count = 0;
         for notice in notices {
-            let text = paste::chips(&notice.text, &mut count);
-            let said = sanitize::one_line(&format!("» {text}")).into_owned();
+            let said = sanitize::one_line(&format!("» {}", notice.text)).into_owned();
             for line in wrap(&said, self.look.width) {
                 self.line(Paint::Cyan, &line)?;
             }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use agent::paste;
 use agent::sanitize::printable;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -11,9 +12,10 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{ColorMode, Config, Helper};
+use rustyline::{ColorMode, Config, Event, EventHandler, Helper};
 use tokio::sync::{mpsc, oneshot};
 
+use super::chips::Chips;
 use crate::logs::private_dir;
 use crate::{say, terminal};
 
@@ -25,7 +27,7 @@ const MAX_HISTORY: usize = 2000;
 /// What the person did at the prompt.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// Entered this.
+    /// Entered this; what was pasted and is long stands between marks.
     Line(String),
     /// Cleared the line with Ctrl-C.
     Cleared,
@@ -41,8 +43,10 @@ pub(crate) enum Input {
 struct Request {
     /// What is said before the prompt.
     say: String,
-    /// What stands in the line already.
+    /// What stands in the line already, pastes between their marks.
     draft: String,
+    /// How many pastes the session holds.
+    pastes: usize,
     reply: oneshot::Sender<Input>,
 }
 
@@ -61,8 +65,9 @@ impl Editor {
         std::thread::Builder::new().name("editor".into()).spawn(move || {
             terminal::take_suspension();
             let mut lines = Lines::open(history);
-            while let Some(Request { say, draft, reply }) = inbox.blocking_recv() {
-                if reply.send(lines.read(&say, &draft)).is_err() {
+            while let Some(request) = inbox.blocking_recv() {
+                let Request { say, draft, pastes, reply } = request;
+                if reply.send(lines.read(&say, &draft, pastes)).is_err() {
                     // The program is ending.
                     return;
                 }
@@ -72,9 +77,10 @@ impl Editor {
     }
 
     /// Says something and reads the next line, in which `draft` stands already.
-    pub(crate) async fn read(&mut self, say: String, draft: String) -> Input {
+    /// `pastes` is how many pastes the session holds.
+    pub(crate) async fn read(&mut self, say: String, draft: String, pastes: usize) -> Input {
         let (reply, answer) = oneshot::channel();
-        if self.requests.send(Request { say, draft, reply }).await.is_err() {
+        if self.requests.send(Request { say, draft, pastes, reply }).await.is_err() {
             return Input::Failed("the editor thread ended".to_owned());
         }
         answer.await.unwrap_or_else(|_| Input::Failed("the editor thread panicked".to_owned()))
@@ -103,12 +109,14 @@ impl Highlighter for Harmless {
 
 struct Lines {
     editor: rustyline::Result<LineEditor>,
+    chips: Chips,
     history: Option<PathBuf>,
 }
 
 impl Lines {
     fn open(history: Option<PathBuf>) -> Self {
-        let mut lines = Self { editor: editor(), history };
+        let chips = Chips::default();
+        let mut lines = Self { editor: editor(chips.clone()), chips, history };
         if let (Ok(editor), Some(file)) = (&mut lines.editor, &lines.history)
             && file.exists()
             && let Err(error) = editor.load_history(file)
@@ -118,7 +126,7 @@ impl Lines {
         lines
     }
 
-    fn read(&mut self, say: &str, draft: &str) -> Input {
+    fn read(&mut self, say: &str, draft: &str, pastes: usize) -> Input {
         if let Err(error) = say::say(say) {
             return Input::Failed(error.to_string());
         }
@@ -126,10 +134,13 @@ impl Lines {
             Ok(editor) => editor,
             Err(error) => return Input::Failed(error.to_string()),
         };
-        match editor.readline_with_initial(PROMPT, (draft, "")) {
+        let draft = self.chips.begin(draft, pastes);
+        match editor.readline_with_initial(PROMPT, (&draft, "")) {
             Ok(line) => {
-                self.remember(&line);
-                Input::Line(line)
+                let said = self.chips.said(&line);
+                // A chip would mean nothing to a later line.
+                self.remember(&paste::expand(&said));
+                Input::Line(said)
             }
             // A terminal that was taken away may look like an end of input.
             Err(_) if terminal::is_gone() => Input::Gone,
@@ -150,7 +161,7 @@ impl Lines {
     }
 }
 
-fn editor() -> rustyline::Result<LineEditor> {
+fn editor(chips: Chips) -> rustyline::Result<LineEditor> {
     let config = Config::builder()
         .max_history_size(MAX_HISTORY)?
         .history_ignore_dups(true)?
@@ -161,6 +172,7 @@ fn editor() -> rustyline::Result<LineEditor> {
         .build();
     let mut editor = LineEditor::with_config(config)?;
     editor.set_helper(Some(Harmless));
+    editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(chips)));
     Ok(editor)
 }
 

@@ -1,4 +1,5 @@
-//! What it costs to keep a session: one record more, and a long file that is loaded again.
+//! What it costs to keep a session: one record more, a long file that is loaded again, and a list of long
+//! ones.
 //!
 //! Loading is set beside taking the same lines apart as plain JSON, which any reader would have to do.
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use agent::secrets::Redactor;
 use agent::session::journal::{Journal, load};
 use agent::session::record::{How, Meta, Record};
+use agent::session::store::Store;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use llm::{ContentBlock, Message, Role};
 use serde_json::{Value, json};
@@ -108,5 +110,31 @@ fn reading(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, append, reading);
+/// How many sessions are listed, and the steps of each.
+const LISTED: usize = 20;
+const LISTED_STEPS: usize = 1_000;
+
+fn listing(c: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(folder.path());
+    let (text, result) = (output(TEXT), output(RESULT));
+    for id in 0..LISTED {
+        let meta = Meta { id: id.to_string(), cwd: "/w".into(), ..Meta::default() };
+        let (mut journal, _) = store.create(meta, Arc::default()).expect("a fresh folder");
+        journal.append(&user("go")).expect("there is space");
+        for number in 0..LISTED_STEPS {
+            for record in step(number, &text, &result) {
+                journal.append(&record).expect("there is space");
+            }
+        }
+    }
+    let mut group = c.benchmark_group("list");
+    group.throughput(Throughput::Elements(LISTED as u64));
+    group.bench_function("sessions of 4 MB", |b| {
+        b.iter(|| black_box(store.list(Path::new("/w")).expect("it was just written").len()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, append, reading, listing);
 criterion_main!(benches);

@@ -10,6 +10,7 @@ mod support;
 
 mod config;
 mod repl;
+mod sessions;
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,11 @@ fn every_case_of_a_covered_kind_holds() {
     let mut failed = Vec::new();
     for folder in folders() {
         let mut passed = 0;
-        let reports = [("repl", repl::run(&folder)), ("config", config::run_folder(&folder))];
+        let reports = [
+            ("repl", repl::run(&folder)),
+            ("config", config::run_folder(&folder)),
+            ("sessions", sessions::run(&folder)),
+        ];
         for (kind, report) in reports {
             println!(
                 "{}: {kind}: {} passed, {} failed, {} pending, {} of other ways to run",
@@ -62,7 +67,7 @@ fn other_kinds(folder: &Path) -> Vec<String> {
     let mut kinds: Vec<String> = entries
         .filter(|entry| {
             // Hostile texts are put on a screen beside the renderer itself, by its unit tests.
-            let covered = ["repl", "config", "terminal"];
+            let covered = ["repl", "config", "sessions", "terminal"];
             entry.path().is_dir() && !covered.iter().any(|kind| entry.file_name() == *kind)
         })
         .map(|entry| {

@@ -1,19 +1,17 @@
-//! The sessions of a case: made by the real writer, then damaged.
+//! The sessions of a case, made by the real writer. Another crate's cases are made of it too.
+
+#![allow(dead_code, reason = "each test target uses its part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use agent::secrets::Redactor;
 use agent::session::journal::Journal;
 use agent::session::record::{How, Meta, Record};
 use agent::session::store::Store;
-use base64::Engine as _;
 use llm::{ContentBlock, Dialect, Message, ProviderMeta, Role};
-use serde_json::{Value, json};
-
-use super::Damage;
+use serde_json::json;
 
 /// The secret that is known in all cases.
 const SECRET: &str = "sk-test-0123456789abcdef0123";
@@ -33,6 +31,11 @@ pub(super) struct Written {
 impl Written {
     /// Makes the sessions that `steps` name, below `dir`.
     pub(super) fn build(dir: &Path, steps: &[String]) -> Result<Self, String> {
+        Self::build_asking(dir, steps, "scripted:m")
+    }
+
+    /// The same; a session whose case names no model asked this one.
+    pub(super) fn build_asking(dir: &Path, steps: &[String], model: &str) -> Result<Self, String> {
         let mut written = Self {
             store: Store::new(dir),
             paths: Vec::new(),
@@ -42,7 +45,7 @@ impl Written {
         let mut journal = None;
         for step in steps {
             if let Some(options) = step.strip_prefix("SessionStarted") {
-                journal = Some(written.begin(dir, options)?);
+                journal = Some(written.begin(dir, options, model)?);
                 continue;
             }
             let journal = journal.as_mut().ok_or("a record before its session")?;
@@ -53,10 +56,10 @@ impl Written {
         Ok(written)
     }
 
-    fn begin(&mut self, dir: &Path, options: &str) -> Result<Journal, String> {
+    fn begin(&mut self, dir: &Path, options: &str, model: &str) -> Result<Journal, String> {
         let id = format!("s{}", self.paths.len());
         let cwd = dir.join("work");
-        let mut meta = Meta { id, cwd, model: "scripted:m".into(), ..Meta::default() };
+        let mut meta = Meta { id, cwd, model: model.into(), ..Meta::default() };
         for option in options.split_whitespace() {
             match option.split_once('=') {
                 Some(("cwd", path)) => meta.cwd = path.into(),
@@ -82,69 +85,6 @@ impl Written {
 
     pub(super) fn text(&self) -> String {
         String::from_utf8(self.bytes()).unwrap()
-    }
-
-    /// Does to the file what a case says. False where that is no matter of the file.
-    pub(super) fn damage(&self, damage: &Damage) -> bool {
-        let mut bytes = self.bytes();
-        let decoded = |b64: &str| base64::engine::general_purpose::STANDARD.decode(b64).unwrap();
-        match damage {
-            Damage::PrependBytes { b64 } => bytes = [decoded(b64), bytes].concat(),
-            Damage::AppendBytes { b64 } => bytes.extend(decoded(b64)),
-            Damage::TruncateBytesFromEnd { n } => bytes.truncate(bytes.len() - n),
-            Damage::InsertBytesAfterLine { line, b64 } => {
-                let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-                let end = ends.map(|(at, _)| at + 1).nth(line - 1).unwrap();
-                bytes.splice(end..end, decoded(b64));
-            }
-            Damage::ReplaceLine { line, text, with_ } => {
-                let change = |whole: &str| match (text, with_.as_deref()) {
-                    (Some(text), None) => text.clone(),
-                    (None, Some("prefix_of_line+whole_line")) => {
-                        format!("{}{whole}", &whole[..whole.len() / 2])
-                    }
-                    other => panic!("the adapter does not know this line: {other:?}"),
-                };
-                bytes = self.with_line(*line, change);
-            }
-            Damage::DuplicateLine { line } => {
-                bytes = self.with_line(*line, |whole| format!("{whole}\n{whole}"));
-            }
-            Damage::SetVersion { version } => bytes = self.with_field("v", |_| json!(version)),
-            Damage::TimestampsDecreasing => {
-                bytes = self.with_field("ts", |line| json!(1_000_000 - line));
-            }
-            Damage::TimestampsInFuture => {
-                bytes = self.with_field("ts", |line| json!(9_999_999_999_999_u64 + line));
-            }
-            _ => return false,
-        }
-        fs::write(self.path(), bytes).unwrap();
-        if matches!(damage, Damage::TimestampsInFuture) {
-            let file = fs::File::options().append(true).open(self.path()).unwrap();
-            file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
-        }
-        true
-    }
-
-    /// The file with one line changed; lines count from 1.
-    fn with_line(&self, line: usize, change: impl Fn(&str) -> String) -> Vec<u8> {
-        let text = self.text();
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines[line - 1] = change(&lines[line - 1]);
-        (lines.join("\n") + "\n").into_bytes()
-    }
-
-    /// The file with a field of every line set to what `value` makes of the line's number.
-    fn with_field(&self, field: &str, value: impl Fn(u64) -> Value) -> Vec<u8> {
-        let mut changed = String::new();
-        for (number, line) in (0..).zip(self.text().lines()) {
-            let mut line: Value = serde_json::from_str(line).unwrap();
-            line[field] = value(number);
-            changed.push_str(&line.to_string());
-            changed.push('\n');
-        }
-        changed.into_bytes()
     }
 }
 

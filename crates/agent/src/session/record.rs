@@ -345,18 +345,60 @@ struct Line<'a> {
 /// # Errors
 /// What is wrong with it.
 pub fn read(line: &[u8]) -> Result<Envelope, LineError> {
-    let head: Head<'_> = serde_json::from_slice(line)?;
+    let head: Head<'_> = parse(line)?;
     if head.v > VERSION {
         return Err(LineError::Version(head.v));
     }
     let record = if KNOWN.contains(&&*head.kind) {
-        Some(serde_json::from_slice(line)?)
+        Some(parse(line)?)
     } else if head.critical {
         return Err(LineError::UnknownType(head.kind.into_owned()));
     } else {
         None
     };
     Ok(Envelope { seq: head.seq, ts: head.ts, record })
+}
+
+/// The deepest nesting that is read without a question.
+const USUAL: usize = 127;
+
+/// The deepest nesting that is read at all: whatever was taken from a model or a server, none of which is
+/// deeper than usual, with what a record puts around it.
+const DEEPEST: usize = USUAL + 32;
+
+/// Reads what was written, also where it is nested deeper than what may come from outside.
+///
+/// # Errors
+/// When it is no JSON, not what is wanted, or nested without reason.
+pub(super) fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, serde_json::Error> {
+    match serde_json::from_slice(line) {
+        Err(error) if error.is_syntax() && (USUAL..=DEEPEST).contains(&nesting(line)) => {
+            let mut reader = serde_json::Deserializer::from_slice(line);
+            reader.disable_recursion_limit();
+            let value = T::deserialize(&mut reader)?;
+            reader.end()?;
+            Ok(value)
+        }
+        read => read,
+    }
+}
+
+/// How deep arrays and objects stand in each other.
+fn nesting(line: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => depth += 1,
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// Appends the line of a record to `out`, with its line feed.

@@ -8,7 +8,7 @@ use agent::session::reduce::State;
 use agent::session::{Opening, Session};
 use llm::{ContentBlock, Message, Tail, Usage};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{calls, create, finished, results, says, started, user};
 
@@ -186,4 +186,83 @@ fn a_file_of_the_first_version_loads_for_ever() {
     assert_eq!(loaded.state.system().unwrap().as_ref(), "Be brief.");
     assert_eq!(loaded.state.cost_usd(), Some(0.5));
     assert!(loaded.state.was_delivered("n1") && loaded.state.turns() == 1);
+}
+
+proptest! {
+    #[test]
+    fn numbers_come_back_to_the_last_bit(bits in any::<u64>(), cost in 0.0f64..1e6) {
+        let number = f64::from_bits(bits);
+        prop_assume!(number.is_finite());
+        let dir = tempfile::tempdir().unwrap();
+        let (mut journal, mut state) = create(dir.path());
+        let usage = Usage::default();
+        for record in [
+            Record::TodosChanged { todos: json!(number) },
+            Record::Usage { step: 1, revision: 0, usage, cost_usd: Some(cost) },
+        ] {
+            state.apply(&record).unwrap();
+            journal.append(&record).unwrap();
+        }
+        prop_assert!(load(journal.path()).unwrap().state == state, "{number:e} {cost:e}");
+    }
+}
+
+/// A list in a list in a list, as deep as an answer may be: what is deeper was no call.
+fn deepest() -> Value {
+    let deep = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let read = |depth| serde_json::from_str::<Value>(&deep(depth)).ok();
+    (1..=256).rev().find_map(read).unwrap()
+}
+
+#[test]
+fn whatever_depth_a_model_nests_its_arguments_to_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = "sk-test-0123456789abcdef0123";
+    let path = dir.path().join("s.jsonl");
+    let redactor = Arc::new(agent::secrets::Redactor::new([("KEY", secret)]));
+    let (mut journal, mut state) = Journal::create(&path, super::meta(), redactor).unwrap();
+    let call = |id: &str, arguments| {
+        let (id, name) = (id.to_owned(), "t".to_owned());
+        ContentBlock::ToolCall { id, name, arguments, meta: None }
+    };
+    let message = |blocks| Arc::new(Message::new(llm::Role::Assistant, blocks));
+    let record = Record::MessageAppended {
+        message: message(vec![call("c", json!({ "a \\\" [": deepest()[0] }))]),
+        notices: Vec::new(),
+    };
+    for record in [user("q"), record, finished_early("c"), results(&["c"]), says("a")] {
+        state.apply(&record).unwrap();
+        journal.append(&record).unwrap();
+    }
+    assert!(load(&path).unwrap().state == state);
+    let kept = vec![Arc::new(Message::user_text("so far")), Arc::clone(&state.messages()[1])];
+    let upto = 2;
+    let compacted = replace(state.revision(), Change::Head { upto, messages: kept });
+    state.apply(&compacted).unwrap();
+    journal.append(&compacted).unwrap();
+    assert!(load(&path).unwrap().state == state);
+    // A secret is found there too.
+    let told = message(vec![call("d", json!({ "a": deepest()[0], "key": secret }))]);
+    for record in [user("q"), Record::MessageAppended { message: told, notices: Vec::new() }] {
+        state.apply(&record).unwrap();
+        journal.append(&record).unwrap();
+    }
+    assert!(!std::fs::read_to_string(&path).unwrap().contains(secret));
+    assert_eq!(load(&path).unwrap().state.messages().len(), state.messages().len());
+}
+
+#[test]
+fn nesting_without_reason_is_damage_and_overflows_no_stack() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = create(dir.path());
+    let mut text = std::fs::read_to_string(journal.path()).unwrap();
+    let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+    text += &format!("{{\"v\":1,\"seq\":1,\"type\":\"todos_changed\",\"todos\":{deep}}}\n");
+    std::fs::write(journal.path(), text).unwrap();
+    assert_eq!(load(journal.path()).unwrap_err().line(), Some(2));
+}
+
+fn finished_early(id: &str) -> Record {
+    let result = ContentBlock::tool_result(id, "no", true);
+    Record::ToolFinished { call_id: id.into(), result, how: agent::session::record::How::Refused }
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::secrets::Redactor;
+use crate::session::record;
 
 /// Fields of a record that are compared byte for byte later.
 const COMPARED: [&str; 6] = ["id", "call_id", "call_ids", "digest", "before", "after"];
@@ -27,14 +28,17 @@ const NOBODY: &str = "redacted";
 pub(super) fn line(out: &mut Vec<u8>, start: usize, redactor: &Redactor) {
     let Ok(text) = std::str::from_utf8(&out[start..]) else { return };
     // Nearly every line has nothing to take out, and then it is not taken apart.
-    if matches!(redactor.redact(text), Cow::Borrowed(_)) {
-        return;
-    }
-    let Ok(mut value) = serde_json::from_str::<Value>(text) else { return };
-    within(&mut value, redactor);
+    let Cow::Owned(plain) = redactor.redact(text) else { return };
+    let clean = match record::parse::<Value>(text.as_bytes()) {
+        Ok(mut value) => {
+            within(&mut value, redactor);
+            value.to_string() + "\n"
+        }
+        // Rather a line that may not be read again than a secret in it.
+        Err(_) => plain,
+    };
     out.truncate(start);
-    out.extend_from_slice(value.to_string().as_bytes());
-    out.push(b'\n');
+    out.extend_from_slice(clean.as_bytes());
 }
 
 /// Redacts a record or a part of one. Returns whether anything was taken out.

@@ -57,7 +57,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// What the call will make of files, as far as that can be told before it runs: who finds it
-    /// unfinished compares. Changes nothing.
+    /// unfinished compares. Changes nothing. The call looks for itself once more: until it runs there is a sync
+    /// to disk, and meanwhile others may write.
     async fn intend(&self, _args: &Value, _ctx: &ToolContext) -> Vec<Intended> {
         Vec::new()
     }

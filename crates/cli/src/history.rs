@@ -255,6 +255,14 @@ fn examined(entry: &Entry) -> Result<String, JournalError> {
             let records = load(&entry.path)?.records;
             return Ok(format!("whole so far, {records} records; in use by another anvil"));
         }
+        // It is not to be written, which says nothing about what is in it.
+        Err(error @ JournalError::Io { .. }) => {
+            let loaded = load(&entry.path)?;
+            return match loaded.torn {
+                None => Ok(format!("whole, {} records", loaded.records)),
+                Some(_) => Err(error),
+            };
+        }
         Err(error) => return Err(error),
     };
     Ok(match loaded.torn {

@@ -122,3 +122,21 @@ fn a_link_in_the_place_of_a_session_is_none() {
     run(command.args(["-p", "x", "-c", "--no-stdin"])).assert_code(64);
     assert_eq!(fs::read(&target).unwrap(), before);
 }
+
+#[test]
+fn what_cannot_be_written_is_not_called_damaged_and_goes_on_without_being_kept() {
+    let (home, file) = one();
+    let whole = fs::read(&file).unwrap();
+    // The line feed that is missing cannot be added.
+    fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+    let model = Model::new([Answer::text("More.")]);
+    let ran = run(&mut home.shell("trap '' XFSZ; ulimit -f 0; exec anvil sessions fsck", &model));
+    assert!(ran.assert_code(0).out.contains("whole, "), "{ran:?}");
+    let go_on = "trap '' XFSZ; ulimit -f 0; exec anvil -c -p more --no-stdin";
+    let ran = run(&mut home.shell(go_on, &model));
+    assert!(ran.assert_code(1).err.contains("--no-session-persistence"), "{ran:?}");
+    assert!(model.requests().is_empty());
+    let ran = run(&mut home.shell(&format!("{go_on} --no-session-persistence"), &model));
+    assert_eq!(ran.assert_code(0).out, "More.\n");
+    assert_eq!(fs::read(&file).unwrap(), whole[..whole.len() - 1]);
+}

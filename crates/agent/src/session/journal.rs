@@ -65,17 +65,20 @@ impl Journal {
         redactor: Arc<Redactor>,
     ) -> Result<(Self, State), JournalError> {
         lock(&file, path)?;
-        if let Some(folder) = path.parent() {
-            // The name of the file has to survive as well as its content.
-            let synced = File::open(folder).and_then(|folder| folder.sync_all());
-            synced.map_err(|error| JournalError::io(path, error))?;
-        }
+        sync_name(path)?;
         let mut state = State::default();
         let first = Record::SessionStarted(meta);
         state.apply(&first).expect("a session that has no record takes its first one");
         let mut journal = Self::over(file, path, redactor);
         journal.append(&first)?;
         Ok((journal, state))
+    }
+
+    /// Gives the file the name under which it is found.
+    pub(super) fn rename(&mut self, path: &Path) -> Result<(), JournalError> {
+        std::fs::rename(&self.path, path).map_err(|error| JournalError::io(path, error))?;
+        path.clone_into(&mut self.path);
+        sync_name(path)
     }
 
     /// Removes the file of a session that never came to be.
@@ -226,6 +229,13 @@ fn options() -> OpenOptions {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     options.read(true).append(true).mode(0o600).custom_flags(flags.cast_signed());
     options
+}
+
+/// Makes the name of a file survive a loss of power, as its content does.
+fn sync_name(path: &Path) -> Result<(), JournalError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| JournalError::io(path, error))
 }
 
 /// Removes a file that was just made and never told to anybody.

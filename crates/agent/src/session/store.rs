@@ -106,10 +106,7 @@ impl Store {
         meta: Meta,
         redactor: Arc<Redactor>,
     ) -> Result<(Journal, State), JournalError> {
-        let folder = self.folder(&meta.cwd);
-        make_private(&self.root, &folder)
-            .map_err(|error| JournalError::Io { path: folder.clone(), error })?;
-        Journal::create(&folder.join(format!("{}.jsonl", meta.id)), meta, redactor)
+        Journal::create(&self.file(&meta)?, meta, redactor)
     }
 
     /// Copies a session under a new id, to go on with the copy. The other file is only read.
@@ -127,15 +124,27 @@ impl Store {
         let old = loaded.state.meta().cloned().unwrap_or_default();
         let forked_from = Some(Fork { id: old.id.clone(), seq: loaded.records.saturating_sub(1) });
         let meta = Meta { id: id.to_owned(), cwd: cwd.to_owned(), forked_from, ..old };
-        let (mut journal, mut state) = self.create(meta, redactor)?;
-        match copy(path, loaded.records, &mut journal, &mut state) {
+        let path_of_copy = self.file(&meta)?;
+        // Half a copy would be taken for the session that was written last, so it has another name until it
+        // is whole.
+        let part = path_of_copy.with_extension("part");
+        let (mut journal, mut state) = Journal::create(&part, meta, redactor)?;
+        let copied = copy(path, loaded.records, &mut journal, &mut state);
+        match copied.and_then(|()| journal.rename(&path_of_copy)) {
             Ok(()) => Ok((journal, state)),
             Err(error) => {
-                // Half a copy would be taken for the session that was written last.
                 journal.discard();
                 Err(error)
             }
         }
+    }
+
+    /// Where a session will be, in a folder that exists.
+    fn file(&self, meta: &Meta) -> Result<PathBuf, JournalError> {
+        let folder = self.folder(&meta.cwd);
+        make_private(&self.root, &folder)
+            .map_err(|error| JournalError::Io { path: folder.clone(), error })?;
+        Ok(folder.join(format!("{}.jsonl", meta.id)))
     }
 
     /// The sessions of a workspace, the last one written first. Files that make no sense are listed

@@ -63,3 +63,25 @@ fn a_link_to_a_folder_of_sessions_counts_none_of_them_twice() {
     assert_eq!(store.list_all().unwrap().len(), 1);
     assert_eq!((store.total_bytes(), bytes), (journal.len(), journal.len()));
 }
+
+#[test]
+fn a_copy_is_found_once_it_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let (mut journal, mut state) = store.create(meta(), Arc::default()).unwrap();
+    state.apply(&user("q")).unwrap();
+    journal.append(&user("q")).unwrap();
+    // As a program leaves it that is killed while it copies.
+    let half = journal.path().with_file_name("half.part");
+    fs::copy(journal.path(), &half).unwrap();
+    let cwd = &meta().cwd;
+    let (mut copy, copied) = store.fork(journal.path(), "copy", cwd, Arc::default()).unwrap();
+    assert_eq!(copied.messages(), state.messages());
+    copy.append(&super::says("a")).unwrap();
+    let mut ids: Vec<String> = store.list(cwd).unwrap().into_iter().map(|one| one.id).collect();
+    ids.sort();
+    assert_eq!(ids, ["copy", "s"]);
+    assert_eq!(load(copy.path()).unwrap().records, 3);
+    assert_eq!(load(journal.path()).unwrap().records, 2);
+    assert_eq!(fs::read_dir(half.parent().unwrap()).unwrap().count(), 3);
+}

@@ -144,7 +144,12 @@ fn usage(error: impl std::fmt::Display) -> StartError {
 }
 
 fn session(error: impl Into<JournalError>) -> StartError {
-    StartError::Session(error.into().to_string())
+    let error = error.into();
+    let way = match error {
+        JournalError::Io { .. } => "; --no-session-persistence goes on with it and keeps nothing",
+        _ => "",
+    };
+    StartError::Session(format!("{error}{way}"))
 }
 
 /// What is told where the folder of the session is not the present one.

@@ -1,6 +1,6 @@
 //! Sends a model the pastes of a person without the marks they are kept with.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use llm::{ChatRequest, ContentBlock, EventStream, LlmError, Message, Provider, Role, TargetFor};
@@ -13,8 +13,26 @@ use crate::paste;
 /// later requests send the same one and not a copy that would have to be written anew.
 pub struct ExpandPastes {
     inner: Arc<dyn Provider>,
+    known: Mutex<Known>,
+}
+
+/// What earlier requests told.
+#[derive(Default)]
+struct Known {
     /// Messages with marks, and what was made of them.
-    expanded: Mutex<Vec<Expanded>>,
+    expanded: Vec<Expanded>,
+    /// The number and the last of the messages at the start of a dialogue among which no one has a mark.
+    /// A request only goes on behind them, so that they need not be looked through again.
+    plain: Option<(usize, Weak<Message>)>,
+}
+
+impl Known {
+    /// How many messages at the start were looked through before.
+    fn plain(&self, messages: &[Arc<Message>]) -> usize {
+        let Some((count, last)) = &self.plain else { return 0 };
+        let still = count.checked_sub(1).and_then(|at| messages.get(at));
+        still.filter(|message| Arc::as_ptr(message) == last.as_ptr()).map_or(0, |_| *count)
+    }
 }
 
 struct Expanded {
@@ -25,15 +43,20 @@ struct Expanded {
 impl ExpandPastes {
     /// Stands before `inner`.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
-        Self { inner, expanded: Mutex::default() }
+        Self { inner, known: Mutex::default() }
     }
 
     /// The messages to send; nothing where no message has a mark.
     fn expand(&self, messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
-        if !messages.iter().any(|message| has_mark(message)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let plain = known.plain(messages);
+        if !messages[plain..].iter().any(|message| has_mark(message)) {
+            let last = messages.last();
+            known.plain = last.map(|last| (messages.len(), Arc::downgrade(last)));
+            known.expanded.clear();
             return None;
         }
-        let mut expanded = self.expanded.lock().unwrap_or_else(PoisonError::into_inner);
+        let expanded = &mut known.expanded;
         // What is not said any more is not kept either.
         expanded.retain(|one| messages.iter().any(|message| Arc::ptr_eq(message, &one.kept)));
         let send = |message: &Arc<Message>| {
@@ -58,7 +81,8 @@ fn has_mark(message: &Message) -> bool {
         )
 }
 
-fn without_marks(message: &Message) -> Message {
+/// A message as a model reads it.
+pub fn without_marks(message: &Message) -> Message {
     let mut sent = message.clone();
     for block in sent.content_mut() {
         if let ContentBlock::Text { text, .. } = block {
@@ -126,6 +150,30 @@ mod tests {
         assert_eq!(requests[1].max_tokens, 9);
         assert!(kept.text().contains(paste::MARK));
         assert_eq!(expanding.name(), provider.name());
+    }
+
+    #[tokio::test]
+    async fn a_paste_behind_messages_that_were_sent_before_is_expanded_too() {
+        let script = (0..3).map(|_| script::text("x")).collect();
+        let provider = Arc::new(ScriptedProvider::new(script));
+        let expanding = ExpandPastes::new(Arc::clone(&provider) as _);
+        let mut messages = vec![said("one"), said("two")];
+        let send = |messages: &[Arc<Message>]| {
+            let request = ChatRequest { messages: messages.to_vec(), ..Default::default() };
+            let expanding = &expanding;
+            async move { drop(expanding.stream(&request).await.unwrap()) }
+        };
+        send(&messages).await;
+        messages.push(said(&paste::embed("three")));
+        send(&messages).await;
+        // Another dialogue of the same length, as after one was cleared.
+        send(&[said(&paste::embed("anew")), said("two")]).await;
+        let texts: Vec<Vec<String>> = provider
+            .requests()
+            .iter()
+            .map(|request| request.messages.iter().map(|message| message.text()).collect())
+            .collect();
+        assert_eq!(texts, [vec!["one", "two"], vec!["one", "two", "three"], vec!["anew", "two"]]);
     }
 
     #[tokio::test]

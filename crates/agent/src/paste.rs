@@ -6,8 +6,6 @@
 
 use std::borrow::Cow;
 
-use llm::{ContentBlock, Message, Role};
-
 use crate::secrets::redact::Redactor;
 
 /// What stands on both sides of a paste.
@@ -125,19 +123,6 @@ pub fn chip(number: usize, payload: &str) -> String {
     }
 }
 
-/// The bytes by which a message grows or shrinks when it is sent: the marks that are left out. What
-/// counts a message as it is kept subtracts them to count what a model reads.
-pub fn marks_bytes(message: &Message) -> usize {
-    let of = |block: &ContentBlock| match block {
-        ContentBlock::Text { text, .. } => text.len() - expand(text).len(),
-        _ => 0,
-    };
-    match message.role() {
-        Role::User => message.content().iter().map(of).sum(),
-        Role::Assistant => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,13 +176,5 @@ mod tests {
     fn a_paste_is_long_by_its_lines_or_by_its_characters() {
         assert!(!is_long(&"x\n".repeat(SHORT_LINES)) && is_long(&"x\n".repeat(SHORT_LINES + 1)));
         assert!(!is_long(&"é".repeat(SHORT_CHARS)) && is_long(&"é".repeat(SHORT_CHARS + 1)));
-    }
-
-    #[test]
-    fn the_marks_of_a_users_message_are_counted() {
-        let said = Message::new(Role::User, vec![ContentBlock::text(embed("abc"))]);
-        assert_eq!(marks_bytes(&said), 2 * MARK.len_utf8());
-        let answer = Message::new(Role::Assistant, said.content().to_vec());
-        assert_eq!(marks_bytes(&answer), 0);
     }
 }

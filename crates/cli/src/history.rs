@@ -2,6 +2,7 @@
 
 mod transcript;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -12,11 +13,14 @@ use agent::sanitize;
 use agent::session::journal::{Journal, JournalError, load};
 use agent::session::reduce::State;
 use agent::session::store::{Entry, Store};
+use agent::{expand, paste};
+use llm::Message;
 use serde_json::{Value, json};
 
 use crate::app::StartError;
 use crate::args::{ExportFormat, OutputFormat, SessionsAction};
 use crate::redaction;
+pub(crate) use transcript::Pasted;
 
 /// The largest file that is read for its cost in a list, in bytes.
 const READ_FOR_COST: u64 = 8 << 20;
@@ -45,19 +49,21 @@ pub(crate) fn sessions(
             let entries = store.list(cwd).map_err(wrong)?;
             Ok(list(&entries, cwd, format))
         }
-        Some(SessionsAction::Show { id }) => {
+        Some(SessionsAction::Show { id, expand }) => {
             let entry = store.find(cwd, id).map_err(usage)?;
             let state = load(&entry.path).map_err(wrong)?.state;
-            Ok(facts(&entry, &state) + "\n" + &clean(&transcript::text(&state)))
+            Ok(facts(&entry, &state)
+                + "\n"
+                + &clean(&transcript::text(&state, Pasted::expanded(*expand))))
         }
-        Some(SessionsAction::Export { id, format }) => {
+        Some(SessionsAction::Export { id, format, expand }) => {
             let entry = store.find(cwd, id).map_err(usage)?;
             let state = load(&entry.path).map_err(wrong)?.state;
             match format {
                 ExportFormat::Markdown => {
                     Ok(redaction::clean(&transcript::markdown(&state)).into_owned())
                 }
-                ExportFormat::Json => Ok(export(&state)),
+                ExportFormat::Json => Ok(export(&state, Pasted::expanded(*expand))),
             }
         }
         Some(SessionsAction::Fsck { id, all }) => {
@@ -79,15 +85,20 @@ pub(crate) fn sessions(
 ///
 /// # Errors
 /// When there is no such session, or it cannot be read.
-pub(crate) fn replay(id: &str, store: &Store, cwd: &Path) -> Result<String, StartError> {
+pub(crate) fn replay(
+    id: &str,
+    pasted: Pasted,
+    store: &Store,
+    cwd: &Path,
+) -> Result<String, StartError> {
     let entry = store.find(cwd, id).map_err(usage)?;
     let state = load(&entry.path).map_err(wrong)?.state;
-    Ok(clean(&transcript::text(&state)))
+    Ok(clean(&transcript::text(&state, pasted)))
 }
 
 /// The end of what was said in a session that goes on; nothing of one that begins.
 pub(crate) fn tail(state: &State) -> Option<String> {
-    let text = clean(&transcript::text(state));
+    let text = clean(&transcript::text(state, Pasted::Chips));
     let lines: Vec<&str> = text.trim_end().lines().collect();
     if lines.is_empty() {
         return None;
@@ -131,7 +142,11 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
         let cost = cost(entry).map_or_else(|| "n/a".to_owned(), |cost| format!("${cost:.4}"));
         let model = one_line(entry.model.as_deref().unwrap_or("n/a"));
         let prompt = match &entry.first_prompt {
-            Some(prompt) => one_line(&prompt.chars().take(EXCERPT).collect::<String>()),
+            // Of a long paste the beginning is known, and not its end.
+            Some(prompt) => {
+                let prompt = paste::chips(prompt, &mut 0).replace(paste::MARK, "");
+                one_line(&prompt.chars().take(EXCERPT).collect::<String>())
+            }
             None => "(nothing was asked, or it cannot be read)".to_owned(),
         };
         line(
@@ -158,7 +173,7 @@ fn object(entry: &Entry) -> Value {
     };
     json!({
         "id": entry.id,
-        "first_prompt": entry.first_prompt.as_deref().map(|prompt| redaction::clean(prompt).into_owned()),
+        "first_prompt": entry.first_prompt.as_deref().map(first_prompt),
         "model": entry.model,
         "modified": seconds(entry.modified),
         "size": entry.size,
@@ -166,6 +181,10 @@ fn object(entry: &Entry) -> Value {
         // Not every path is a text; the id finds the session all the same.
         "path": entry.path.to_string_lossy(),
     })
+}
+
+fn first_prompt(kept: &str) -> String {
+    redaction::clean(&kept.replace(paste::MARK, "")).into_owned()
 }
 
 fn cost(entry: &Entry) -> Option<f64> {
@@ -208,18 +227,27 @@ fn facts(entry: &Entry, state: &State) -> String {
 }
 
 /// The whole session as one document.
-fn export(state: &State) -> String {
+fn export(state: &State, pasted: Pasted) -> String {
+    let messages: Vec<Cow<'_, Message>> = match pasted {
+        Pasted::Chips => state.messages().iter().map(|message| Cow::Borrowed(&**message)).collect(),
+        Pasted::Whole => state.messages().iter().map(|message| sent(message)).collect(),
+    };
     let document = json!({
         "schema_version": 1,
         "session": state.meta(),
         "model": state.model(),
         "system": state.system(),
-        "messages": state.messages(),
+        "messages": messages,
         "todos": state.todos(),
         "turns": state.turns(),
         "cost_usd": state.cost_usd(),
     });
     sanitize::json(&format!("{document:#}\n")).into_string()
+}
+
+/// A message as a model reads it.
+fn sent(message: &Message) -> Cow<'_, Message> {
+    Cow::Owned(expand::without_marks(message))
 }
 
 /// Looks every file through, mends a torn end, and says what else is wrong.

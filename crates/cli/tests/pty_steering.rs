@@ -2,14 +2,16 @@
 
 mod support;
 
+use std::path::{Path, PathBuf};
+
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use support::Home;
-use support::model::{Answer, Model};
+use support::model::{Answer, Gate, Model};
 use support::pty::{Pty, Setup, ask, prompts};
+use support::{Home, run};
 
 /// A command that runs until [`open`].
 const WAIT: &str = "cat gate";
@@ -58,6 +60,88 @@ fn a_line_entered_while_a_command_runs_goes_to_the_model_with_its_result() {
     pty.expect_prompt();
     assert_eq!(texts_behind_the_result(&model.requests()[1]), ["use tabs"]);
     assert_eq!(model.requests().len(), 2);
+}
+
+/// A conversation in the middle of an answer that ends once the gate is open.
+fn in_an_answer(answers: impl IntoIterator<Item = Answer>, setup: Setup) -> (Gate, Model, Pty) {
+    let gate = Gate::default();
+    let held = Answer::Held("let me think".into(), gate.clone());
+    let (home, model) = (Home::new(), Model::new([held].into_iter().chain(answers)));
+    let mut pty = Pty::start_with(&home, &model, setup);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("let me think");
+    (gate, model, pty)
+}
+
+#[test]
+fn a_line_entered_during_the_last_answer_goes_on_with_the_turn() {
+    let (gate, model, mut pty) = in_an_answer([Answer::text("as you say")], Setup::default());
+    pty.send("use tabs\r");
+    pty.expect("queued: use tabs");
+    gate.open();
+    pty.expect("» use tabs");
+    pty.expect("as you say");
+    pty.expect("2 steps");
+    assert_eq!(prompts(&model), ["go", "use tabs"]);
+}
+
+#[test]
+fn a_line_that_came_too_late_is_the_next_prompt() {
+    let setup = Setup::default().with_args(&["--max-steps", "1"]);
+    let (gate, model, mut pty) = in_an_answer([Answer::text("as you say")], setup);
+    pty.send("use tabs\rand ha");
+    pty.expect("queued: use tabs");
+    pty.expect("and ha");
+    gate.open();
+    pty.expect("1 step ");
+    pty.expect("> use tabs");
+    pty.expect("as you say");
+    pty.expect("1 step ");
+    pty.expect_prompt();
+    pty.expect("and ha");
+    assert_eq!(prompts(&model), ["go", "use tabs"]);
+}
+
+#[test]
+fn where_nothing_can_be_drawn_lines_wait_for_the_prompt() {
+    let setup = Setup::default().with_env("TERM", Some("dumb"));
+    let (gate, model, mut pty) = in_an_answer([Answer::text("as you say")], setup);
+    pty.send("use tabs\r");
+    gate.open();
+    pty.expect("1 step ");
+    pty.expect("as you say");
+    assert_eq!(prompts(&model), ["go", "use tabs"]);
+    assert!(!pty.all().contains("queued") && !pty.all().contains('\x1b'), "{:?}", pty.all());
+}
+
+#[test]
+fn ctrl_z_keeps_the_line_and_gives_the_terminal_back() {
+    let setup = Setup { program: "bash", ..Setup::default() }
+        .with_args(&["--norc", "--noprofile", "-i"])
+        .with_env("PS1", Some("SHELL$ "));
+    let gate = Gate::default();
+    let held = Answer::Held("let me think".into(), gate.clone());
+    let (home, model) = (Home::new(), Model::new([held, Answer::text("as you say")]));
+    let mut pty = Pty::start_with(&home, &model, setup);
+    pty.expect("SHELL$ ");
+    pty.send(concat!(env!("CARGO_BIN_EXE_anvil"), "\r"));
+    pty.expect("/help lists");
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("let me think");
+    pty.send("use ta");
+    pty.expect("use ta");
+    pty.send("\x1a");
+    pty.expect("Stopped");
+    pty.expect("SHELL$ ");
+    pty.send("fg\r");
+    pty.expect("» \x1b[0muse ta");
+    pty.send("bs\r");
+    pty.expect("queued: use tabs");
+    gate.open();
+    pty.expect("as you say");
+    assert_eq!(prompts(&model), ["go", "use tabs"]);
 }
 
 #[test]
@@ -184,7 +268,7 @@ fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
     pty.signal(Signal::SIGTERM);
     assert_eq!(pty.code(), 143);
     assert!(pty.is_cooked());
-    assert!(pty.all().ends_with("\x1b[?2004l\x1b[?25h\x1b[0m"), "{:?}", pty.all());
+    pty.expect("\x1b[?2004l\x1b[?25h\x1b[0m");
 }
 
 /// A paste as a terminal sends it.
@@ -192,15 +276,24 @@ fn pasted(text: &str) -> String {
     format!("\x1b[200~{text}\x1b[201~")
 }
 
-/// The records of the only session.
-fn session_file(home: &Home) -> String {
-    let pattern = |dir: &std::path::Path| {
-        std::fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path())
+/// The file of the only session.
+fn session_path(home: &Home) -> PathBuf {
+    let entries = |dir: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
     };
-    let folders = pattern(&home.data().join("sessions"));
-    let files: Vec<_> = folders.flat_map(|folder| pattern(&folder).collect::<Vec<_>>()).collect();
-    let [file] = &files[..] else { panic!("one session: {files:?}") };
-    std::fs::read_to_string(file).expect("a session can be read")
+    let folders = entries(&home.data().join("sessions"));
+    let mut files: Vec<_> = folders.iter().flat_map(|folder| entries(folder)).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
+}
+
+fn session_file(home: &Home) -> String {
+    std::fs::read_to_string(session_path(home)).expect("a session can be read")
+}
+
+fn session_id(home: &Home) -> String {
+    session_path(home).file_stem().expect("a name").to_string_lossy().into_owned()
 }
 
 #[test]
@@ -248,6 +341,26 @@ fn a_long_paste_is_a_chip_on_the_screen_and_whole_in_the_request() {
     assert!(file.contains("see \u{fffc}one line of it\\n"), "{file}");
     pty.send("\x04");
     assert_eq!(pty.code(), 0);
+
+    let printed = |args: &[&str]| run(home.anvil().args(args)).out;
+    let id = session_id(&home);
+    for command in [&["replay"][..], &["sessions", "show"]] {
+        let chips = printed(&[command, &[&id]].concat());
+        assert!(chips.contains("> see [paste #1 · 42 lines] please"), "{chips}");
+        assert!(chips.contains("> and [paste #2 · 42 lines]"), "{chips}");
+        let whole = printed(&[command, &[&id, "--expand"]].concat());
+        assert!(whole.contains("> see one line of it\n  one line of it\n"), "{whole}");
+    }
+    let document = |args: &[&str]| {
+        serde_json::from_str::<Value>(&printed(args)).expect("a document")["messages"][0]
+            .to_string()
+    };
+    assert!(document(&["sessions", "export", &id]).contains("see \u{fffc}one line"));
+    let whole = document(&["sessions", "export", &id, "--expand"]);
+    assert!(whole.contains("see one line") && !whole.contains('\u{fffc}'), "{whole}");
+    let markdown = printed(&["sessions", "export", &id, "--format", "markdown"]);
+    assert!(markdown.contains("see one line") && !markdown.contains('\u{fffc}'), "{markdown}");
+    assert!(!printed(&["sessions"]).contains('\u{fffc}'));
 
     let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["-c"]));
     let before = pty.expect_prompt() + &pty.expect("and [paste #2 · 42 lines]");

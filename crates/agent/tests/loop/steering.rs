@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent::context::budget::tokens_of;
 use agent::event::{AgentEvent, TurnOutcome};
 use agent::session::Opening;
 use agent::session::record::{Meta, Record};
@@ -166,4 +167,15 @@ async fn the_session_keeps_a_paste_compact_and_the_model_reads_all_of_it() {
     bench.run(&prompt).await.unwrap();
     assert_eq!(bench.provider.requests()[0].messages[0].text(), "see one\ntwo");
     assert_eq!(bench.agent.transcript()[0].text(), prompt);
+}
+
+#[tokio::test]
+async fn the_budget_of_the_context_counts_all_of_a_paste() {
+    let mut bench = Setup::new(vec![script::text("seen")]).build();
+    let payload = "a line of it\n".repeat(900);
+    bench.run(&format!("see {}", agent::paste::embed(&payload))).await.unwrap();
+    let kept = tokens_of(&bench.agent.transcript()[..1]);
+    let sent = tokens_of(&bench.provider.requests()[0].messages);
+    // The marks are two tokens more, which are never missed.
+    assert!(kept >= sent && kept - sent <= 2, "{kept} of {sent}");
 }

@@ -13,6 +13,7 @@ use super::{
     Environment, Equipment, StartError, commands, equipment, policy, system, tell, var, workspace,
 };
 use crate::args::{Args, Command, ConfigAction, PermissionsAction, TrustAction};
+use crate::history::Pasted;
 use crate::{catalogue, complain, grants, history, inspect, permits, terminal};
 
 /// What a command that only looks something up, or keeps a grant, has to say.
@@ -26,7 +27,9 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
         Some(Command::Sessions { action }) => {
             history::sessions(action.as_ref(), &store(env)?, &cwd()?, args.output_format)?
         }
-        Some(Command::Replay { id }) => history::replay(&id, &store(env)?, &cwd()?)?,
+        Some(Command::Replay { id, expand }) => {
+            history::replay(&id, Pasted::expanded(expand), &store(env)?, &cwd()?)?
+        }
         Some(Command::Config { action }) => match action.unwrap_or_default() {
             ConfigAction::Schema => inspect::schema(),
             ConfigAction::Path => inspect::paths(&Places::of(env, &cwd()?)),

@@ -42,6 +42,9 @@ pub(crate) enum Command {
     Replay {
         /// Its id, or the beginning of it
         id: String,
+        /// All of what was pasted in the place of [paste #1 · 42 lines]
+        #[arg(long)]
+        expand: bool,
     },
     /// Show what this repository asks authority for, grant it or take it back
     Trust {
@@ -101,6 +104,9 @@ pub(crate) enum SessionsAction {
     Show {
         /// Its id, or the beginning of it
         id: String,
+        /// All of what was pasted in the place of [paste #1 · 42 lines]
+        #[arg(long)]
+        expand: bool,
     },
     /// Look files through: mend a torn end, name the line of any other damage
     Fsck {
@@ -117,6 +123,9 @@ pub(crate) enum SessionsAction {
         /// As what
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: ExportFormat,
+        /// What was pasted without the marks it is kept with, as it always is in Markdown
+        #[arg(long)]
+        expand: bool,
     },
     /// List the sessions that nobody wrote for a while, of all directories, and delete them with --yes
     Prune {

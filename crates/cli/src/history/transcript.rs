@@ -9,15 +9,34 @@ use llm::{ContentBlock, Message, Role};
 /// The most lines of one result.
 const RESULT_LINES: usize = 12;
 
+/// How a long paste is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pasted {
+    /// As a chip that tells its size.
+    Chips,
+    /// All of it.
+    Whole,
+}
+
+impl Pasted {
+    /// What `--expand` asks for.
+    pub(crate) fn expanded(is_expanded: bool) -> Self {
+        if is_expanded { Self::Whole } else { Self::Chips }
+    }
+}
+
 /// The transcript for a terminal or a pipe.
-pub(super) fn text(state: &State) -> String {
+pub(super) fn text(state: &State, pasted: Pasted) -> String {
     let mut text = String::new();
     let mut pastes = 0;
     for message in state.messages() {
         for block in message.content() {
             match (block, message.role()) {
                 (ContentBlock::Text { text: said, .. }, Role::User) => {
-                    let said = paste::chips(said, &mut pastes);
+                    let said = match pasted {
+                        Pasted::Chips => paste::chips(said, &mut pastes),
+                        Pasted::Whole => paste::expand(said),
+                    };
                     for (at, line) in said.lines().enumerate() {
                         add(&mut text, if at == 0 { "> " } else { "  " }, line);
                     }

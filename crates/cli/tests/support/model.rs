@@ -21,12 +21,30 @@ pub enum Answer {
     StoppedCalls(Vec<(&'static str, Value)>, &'static str),
     /// A text, and then nothing until the client goes away.
     Stall(String),
+    /// A text, and its end once the gate is open.
+    Held(String, Gate),
     /// A text in pieces, one every so often, without an end.
     Drip(String, Duration),
     /// Nothing but a status and a body.
     Status(u16, String),
     /// A text, and then the connection is cut.
     Cut(String),
+}
+
+/// What an answer waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_open = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(is_open, |is_open| !*is_open).unwrap());
+    }
 }
 
 impl Answer {
@@ -240,6 +258,11 @@ fn write_answer(
             wire.text(0, text)?;
             // Ends when the client hangs up.
             wire.out.read(&mut [0]).map(drop)
+        }
+        Answer::Held(text, gate) => {
+            wire.text(0, text)?;
+            gate.wait();
+            wire.close("end_turn")
         }
         Answer::Drip(text, pause) => loop {
             wire.text(0, text)?;

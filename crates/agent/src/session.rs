@@ -70,6 +70,8 @@ pub struct Session {
     renamed: HashMap<String, u32>,
     journal: Option<Journal>,
     trouble: Trouble,
+    /// Whether the disk takes records and did not confirm the last ones.
+    is_unconfirmed: bool,
 }
 
 /// What a person has to know about the file, once.
@@ -103,6 +105,7 @@ impl Session {
             renamed: HashMap::new(),
             journal,
             trouble: trouble.map_or(Trouble::None, Trouble::New),
+            is_unconfirmed: false,
         }
     }
 
@@ -147,7 +150,10 @@ impl Session {
         self.follow(record, shares_last);
         if let Some(journal) = &mut self.journal {
             let kept = journal.append(record);
-            self.note(kept.err());
+            // A record that is taken ends no trouble with what confirms it.
+            if kept.is_err() || !self.is_unconfirmed {
+                self.note(kept.err());
+            }
         }
         Ok(())
     }
@@ -165,8 +171,13 @@ impl Session {
             },
             Err(error) => Err(error),
         };
-        if let Err(error) = &done {
-            self.note(Some(error));
+        match &done {
+            Err(error) => {
+                self.is_unconfirmed = true;
+                self.note(Some(error));
+            }
+            Ok(()) if std::mem::take(&mut self.is_unconfirmed) => self.note(None::<JournalError>),
+            Ok(()) => {}
         }
         done
     }

@@ -183,6 +183,25 @@ fn a_session_whose_folder_cannot_be_written_goes_on_unsaved_and_says_so() {
 }
 
 #[test]
+fn a_data_folder_that_takes_nothing_is_told_once_and_the_turn_keeps_its_result() {
+    let home = Home::new();
+    fs::create_dir_all(home.data()).unwrap();
+    fs::set_permissions(home.data(), fs::Permissions::from_mode(0o500)).unwrap();
+    for format in ["text", "json", "stream-json"] {
+        let model = Model::new([Answer::text("It is done.")]);
+        let mut command = home.anvil_as_user(&model);
+        let ran = run(command.args(["-p", "x", "--no-stdin", "--output-format", format]));
+        assert!(ran.assert_code(0).out.contains("It is done."), "{ran:?}");
+        let said = ran.out.clone() + &ran.err;
+        let told: Vec<&str> = said.lines().filter(|line| line.contains("denied")).collect();
+        assert!(told.len() == 1 && told[0].contains("not kept"), "{ran:?}");
+        // A stream has an event for it; one object has no place.
+        assert_eq!(ran.err.is_empty(), format == "stream-json", "{ran:?}");
+    }
+    assert!(!home.data().join("sessions").exists());
+}
+
+#[test]
 fn a_file_that_takes_no_more_runs_no_command_and_the_answer_says_why() {
     let home = Home::new();
     let model = Model::new([Answer::bash("touch ran"), Answer::text("Yes.")]);

@@ -102,7 +102,7 @@ fn what_could_not_be_begun_and_half_a_copy_leave_no_file() {
 }
 
 /// Counts how often it ran, and says that it changes files.
-struct Writes(Arc<AtomicUsize>);
+pub(super) struct Writes(pub(super) Arc<AtomicUsize>);
 
 #[async_trait]
 impl Tool for Writes {

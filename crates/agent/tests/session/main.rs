@@ -11,6 +11,8 @@ mod running;
 mod secrets;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(target_os = "linux")]
+mod unconfirmed;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -28,6 +28,10 @@ impl<O: Write> Json<O> {
 
 impl<O: Write + Send> Render for Json<O> {
     fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        // The object has no place for it, and nobody may believe that the session is kept.
+        if let AgentEvent::SessionTrouble { message } = event {
+            crate::complain(&format!("anvil: {message}\n"));
+        }
         let AgentEvent::TurnFinished(summary) = event else { return Ok(()) };
         write_line(&mut self.out, &Report::new(summary, &self.session_id, None))
     }

@@ -68,6 +68,34 @@ impl Home {
         command
     }
 
+    /// The same for a user who may do only what the modes of files let them do: of whoever may do
+    /// everything it makes another one, who owns this home.
+    pub fn anvil_as_user(&self, model: &Model) -> Command {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        use std::os::unix::process::CommandExt as _;
+
+        if !nix::unistd::geteuid().is_root() {
+            return self.anvil_with(model);
+        }
+        const NOBODY: u32 = 65_534;
+        // Where programs are built, nobody else may be let in.
+        let program = self.dir.path().join("program");
+        std::fs::copy(env!("CARGO_BIN_EXE_anvil"), &program).unwrap();
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.dir.path(), open).unwrap();
+        for name in ["home", "work", "anvil", "anvil/data", "anvil/config"] {
+            let path = self.dir.path().join(name);
+            if path.exists() {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let mut command = Command::new(program);
+        self.confine(&mut command);
+        model.point(&mut command);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    }
+
     /// A shell in the workspace for which `anvil` is a command.
     pub fn shell(&self, script: &str, model: &Model) -> Command {
         let mut command = Command::new("sh");

@@ -6,6 +6,7 @@ mod permit;
 mod recover;
 mod sample;
 mod steer;
+mod summary;
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use self::compaction::CompactError;
 use crate::approval::Approver;
 use crate::channel::EventSender;
+use crate::context::budget::Sizes;
+use crate::context::compact::Gains;
 use crate::context::prefix::{CacheReads, Section};
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
 use crate::expand::ExpandPastes;
@@ -120,8 +123,11 @@ pub struct Agent {
     tool_bytes: usize,
     /// What the server reads from its cache.
     cache_reads: CacheReads,
-    /// How often in a row a compaction gained next to nothing.
-    in_vain: u32,
+
+    /// What the messages take of the window.
+    sizes: Sizes,
+    /// Whether compacting still helps.
+    gains: Gains,
 }
 
 /// Why a turn failed. The same words are in its `turn_finished` event.
@@ -193,7 +199,8 @@ impl Agent {
             session,
             tool_bytes,
             cache_reads: CacheReads::default(),
-            in_vain: 0,
+            sizes: Sizes::default(),
+            gains: Gains::default(),
         }
     }
 

@@ -287,7 +287,11 @@ impl Session {
         let record = Record::ContextReplaced {
             revision: self.state.revision(),
             reason: ReplaceReason::Forgotten,
-            change: Change::Head { upto: self.state.messages().len(), messages: Vec::new() },
+            change: Change::Head {
+                upto: self.state.messages().len(),
+                messages: Vec::new(),
+                stand_in: None,
+            },
             before_tokens: None,
             after_tokens: None,
         };

@@ -1,16 +1,12 @@
 //! Keeps requests inside the model's window: old results are cleared, then the dialogue is summarised, and
 //! where no model summarises it a digest takes its place.
 
-use std::sync::Arc;
-
-use llm::builder::Completion;
-use llm::{ChatRequest, FinishReason, LlmError, Message, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::{Agent, AgentError, Run};
-use crate::context::budget::{self, ContextBudget};
+use crate::context::budget::{ContextBudget, ContextEstimate};
 use crate::context::clear::clear_old_tool_results;
-use crate::context::compact::{self, Attempt};
+use crate::context::compact::{self, Dialogue, Replacement, Rung};
 use crate::event::AgentEvent;
 use crate::session::record::{Change, Record, ReplaceReason};
 use crate::session::reduce::ReduceError;
@@ -20,9 +16,6 @@ const KEPT_STEPS: usize = 3;
 
 /// The fewest tokens that are worth a change of what the server may have cached.
 const LEAST_CLEARED: u64 = 20_000;
-
-/// How often in a row a compaction may gain next to nothing.
-const MOST_IN_VAIN: u32 = 3;
 
 /// The fewest tokens in which a dialogue can go on.
 const LEAST_ROOM: u64 = 400;
@@ -50,6 +43,17 @@ pub enum CompactError {
     /// A person stopped it.
     #[error("the conversation was not compacted and is as it was")]
     Cancelled,
+    /// A summary would be no shorter.
+    #[error(
+        "the conversation was not compacted and is as it was: a summary would leave {after} of about {before} \
+         tokens, which gains nothing; go on, or begin anew with /clear"
+    )]
+    NoGain {
+        /// Estimated tokens of the next request as it is.
+        before: u64,
+        /// The same with the summary.
+        after: u64,
+    },
     /// Instructions and tools leave no room.
     #[error(
         "instructions and tools alone take about {fixed} of the {window} tokens of the model's context \
@@ -81,34 +85,37 @@ impl Agent {
         ContextBudget::new(model.context, model.max_tokens, self.config.compact_at)
     }
 
-    fn estimate(&self) -> u64 {
-        budget::estimate(self.session.state(), self.fixed_bytes()).tokens()
+    fn estimate(&mut self) -> ContextEstimate {
+        self.sizes.estimate(self.session.state(), self.fixed_bytes())
     }
 
     /// Makes the next request fit, if it is known how much does. Costs nothing while there is room.
     pub(super) async fn make_room(&mut self, run: &mut Run) -> Result<(), AgentError> {
         let budget = self.budget();
-        let tokens = self.estimate();
-        if !budget.should_clear(tokens) {
-            self.in_vain = 0;
+        let estimate = self.estimate();
+        if !budget.should_clear(estimate.tokens()) {
+            self.gains.has_room();
             return Ok(());
         }
-        self.clear_results(tokens, run).await;
-        let tokens = self.estimate();
+        if let Some(counted) = estimate.baseline {
+            self.gains.counted(counted);
+        }
+        self.clear_results(estimate.tokens(), run).await;
+        let tokens = self.estimate().tokens();
         if !budget.should_compact(tokens) {
             return Ok(());
         }
         let window = budget.window.unwrap_or(u64::MAX);
-        let room = self.room();
-        if room < LEAST_ROOM || self.in_vain >= MOST_IN_VAIN {
-            // A summary would gain nothing. What still fits is sent, and what does not is told.
-            return match tokens > window {
-                false => Ok(()),
-                true if room < LEAST_ROOM => Err(self.no_room(window).into()),
-                true => Err(CompactError::InVain { window }.into()),
-            };
+        let has_room = self.room() >= LEAST_ROOM;
+        if has_room && self.compact_or_drop(tokens, run).await? {
+            return Ok(());
         }
-        self.compact_or_drop(tokens, run).await
+        // A summary would gain nothing. What still fits is sent, and what does not is told.
+        match tokens > window {
+            false => Ok(()),
+            true if has_room => Err(CompactError::InVain { window }.into()),
+            true => Err(self.no_room(window).into()),
+        }
     }
 
     /// What may be said beside instructions and tools; about everything where no window is known.
@@ -125,17 +132,21 @@ impl Agent {
         CompactError::NoRoom { fixed: self.fixed_tokens(), window }
     }
 
-    /// After a server said that the request is too long, whatever is known about its window.
-    pub(super) async fn shrink_after_overflow(&mut self, run: &mut Run) -> Result<(), AgentError> {
-        self.compact_or_drop(self.estimate(), run).await
+    /// After a server said that the request is too long, whatever is known about its window. Returns whether
+    /// it is shorter now.
+    pub(super) async fn shrink_after_overflow(
+        &mut self,
+        run: &mut Run,
+    ) -> Result<bool, AgentError> {
+        let before = self.estimate().tokens();
+        self.compact_or_drop(before, run).await
     }
 
     async fn clear_results(&mut self, before: u64, run: &Run) {
-        let messages = self.session.messages();
-        let Some((cleared, freed)) = clear_old_tool_results(messages, KEPT_STEPS, LEAST_CLEARED)
-        else {
-            return;
-        };
+        let state = self.session.state();
+        let was_cleared = |id: &str| state.was_cleared(id);
+        let old = clear_old_tool_results(state.messages(), was_cleared, KEPT_STEPS, LEAST_CLEARED);
+        let Some((cleared, freed)) = old else { return };
         let results = cleared.len();
         let after = before.saturating_sub(freed);
         let record =
@@ -157,47 +168,63 @@ impl Agent {
         Record::ContextReplaced { revision, reason, change, before_tokens, after_tokens }
     }
 
-    /// The automatic one: a summary, or a digest where no model gives one.
-    async fn compact_or_drop(&mut self, before: u64, run: &mut Run) -> Result<(), AgentError> {
-        let summary = self.summarise(None, &run.cancel.clone()).await;
-        for usage in &summary.usage {
-            run.count(usage.as_ref(), self.model.price.as_ref());
+    /// The automatic one: a summary, or a digest where no model gives one. Returns whether the dialogue is
+    /// shorter now.
+    async fn compact_or_drop(&mut self, before: u64, run: &mut Run) -> Result<bool, AgentError> {
+        // Half of what did not fit fits better, also where the window is not what it is said to be.
+        let said = Dialogue::of(self.session.state()).tokens();
+        let most = (self.room() / 2).min(said / 2);
+        let rung = self.gains.rung();
+        if most < compact::LEAST || rung == Rung::None {
+            return Ok(false);
         }
+        let summary = match rung {
+            Rung::Summary => Some(self.summarise(None, run).await),
+            Rung::Digest | Rung::None => None,
+        };
         if run.cancel.is_cancelled() {
-            return Ok(());
+            return Ok(true);
         }
-        let (messages, todos) = (self.session.messages(), self.session.state().todos());
-        let (message, reason) = match &summary.text {
-            Ok(text) => (
-                compact::summarised(text, messages, todos, self.room() / 2),
-                ReplaceReason::Compacted,
-            ),
-            Err(why) => {
+        let dialogue = Dialogue::of(self.session.state());
+        let (replacement, reason) = match summary {
+            Some(Ok(text)) => {
+                (compact::summarised(&text, &dialogue, most), ReplaceReason::Compacted)
+            }
+            Some(Err(why)) => {
                 tracing::warn!(%why, "no model summarised the conversation");
-                (compact::digested(messages, todos, self.room() / 2), ReplaceReason::Dropped)
+                (compact::digested(&dialogue, most), ReplaceReason::Dropped)
+            }
+            None => {
+                tracing::warn!("summaries gain nothing any more");
+                let most = (most / 2).max(compact::LEAST);
+                (compact::digested(&dialogue, most), ReplaceReason::Dropped)
             }
         };
-        let compacted = self.replace_all(message, reason, before, run).await?;
+        let compacted = self.replace_all(replacement, reason, before, run).await?;
         let Compacted { before_tokens, after_tokens } = compacted;
         let is_summary = reason == ReplaceReason::Compacted;
         self.emit(AgentEvent::Compacted { before_tokens, after_tokens, is_summary }, run).await;
-        self.in_vain = match compact::has_shrunk(compacted.before_tokens, compacted.after_tokens) {
-            true => 0,
-            false => self.in_vain + 1,
-        };
-        Ok(())
+        self.gains.compacted(before_tokens, after_tokens);
+        Ok(true)
+    }
+
+    /// The estimate of the next request with another dialogue.
+    fn tokens_with(&self, replacement: &Replacement) -> u64 {
+        let added = self.fixed_tokens() + replacement.tokens();
+        ContextEstimate { baseline: None, added }.tokens()
     }
 
     async fn replace_all(
         &mut self,
-        message: Arc<Message>,
+        replacement: Replacement,
         reason: ReplaceReason,
         before: u64,
         run: &Run,
     ) -> Result<Compacted, CompactError> {
         let upto = self.session.messages().len();
-        let after = self.fixed_tokens() + compact::size(&message);
-        let change = Change::Head { upto, messages: vec![message] };
+        let after = self.tokens_with(&replacement);
+        let Replacement { messages, stand_in } = replacement;
+        let change = Change::Head { upto, messages, stand_in: Some(stand_in) };
         let record = self.replacement(reason, change, before, after);
         self.session.commit(&record)?;
         self.tell_trouble(run).await;
@@ -213,7 +240,7 @@ impl Agent {
         focus: Option<&str>,
         cancel: CancellationToken,
     ) -> Result<Compacted, CompactError> {
-        let run = Run::new(0, &super::Clock::new(None, cancel.child_token()));
+        let mut run = Run::new(0, &super::Clock::new(None, cancel));
         if self.session.messages().is_empty() {
             return Err(CompactError::Nothing);
         }
@@ -222,97 +249,21 @@ impl Agent {
         if room < LEAST_ROOM {
             return Err(self.no_room(self.budget().window.unwrap_or(room)));
         }
-        let before = self.estimate();
-        let summary = self.summarise(focus, &cancel).await;
-        if cancel.is_cancelled() {
+        let before = self.estimate().tokens();
+        let summary = self.summarise(focus, &mut run).await;
+        if run.cancel.is_cancelled() {
             return Err(CompactError::Cancelled);
         }
-        let text = summary.text.map_err(CompactError::Failed)?;
-        let (messages, todos) = (self.session.messages(), self.session.state().todos());
-        let message = compact::summarised(&text, messages, todos, room / 2);
-        let compacted = self.replace_all(message, ReplaceReason::Compacted, before, &run).await?;
-        self.in_vain = 0;
+        let text = summary.map_err(CompactError::Failed)?;
+        let dialogue = Dialogue::of(self.session.state());
+        let replacement = compact::summarised(&text, &dialogue, room / 2);
+        let after = self.tokens_with(&replacement);
+        if after >= before {
+            return Err(CompactError::NoGain { before, after });
+        }
+        let compacted =
+            self.replace_all(replacement, ReplaceReason::Compacted, before, &run).await?;
+        self.gains.has_room();
         Ok(compacted)
-    }
-
-    /// Asks for a summary, at most once for each way to ask.
-    async fn summarise(&mut self, focus: Option<&str>, cancel: &CancellationToken) -> Summary {
-        let mut usage = Vec::new();
-        let mut why = String::new();
-        for attempt in Attempt::ALL {
-            let asked = tokio::select! {
-                biased;
-                () = cancel.cancelled() => break,
-                asked = self.ask_for_summary(attempt, focus) => asked,
-            };
-            match asked {
-                Ok(completion) => {
-                    usage.push(Some(completion.usage));
-                    self.note_cost(&completion.usage);
-                    match text_of(completion) {
-                        Ok(text) => return Summary { text: Ok(text), usage },
-                        Err(fault) => why = fault,
-                    }
-                }
-                Err(error) => {
-                    usage.push(None);
-                    why = error.to_string();
-                    // Another way to ask does not help against anything but length.
-                    if !error.is_context_overflow() {
-                        break;
-                    }
-                }
-            }
-        }
-        Summary { text: Err(why), usage }
-    }
-
-    async fn ask_for_summary(
-        &self,
-        attempt: Attempt,
-        focus: Option<&str>,
-    ) -> Result<Completion, LlmError> {
-        let request = self.session.request()?;
-        let request = ChatRequest {
-            messages: compact::summary_request(&request.messages, attempt, focus),
-            tools: Vec::new(),
-            tool_choice: None,
-            ..request.clone()
-        };
-        llm::collect(self.provider.stream(&request).await?).await
-    }
-
-    /// A summary is paid for like everything else; it says nothing about the size of the context.
-    fn note_cost(&mut self, usage: &Usage) {
-        let cost_usd = self.model.price.as_ref().and_then(|price| price.cost(usage));
-        let revision = self.session.state().revision();
-        let record = Record::Usage { step: 0, revision, usage: *usage, cost_usd };
-        if let Err(error) = self.session.commit(&record) {
-            tracing::error!(%error, "a cost did not fit the session");
-        }
-    }
-}
-
-/// What was asked for, and what each request cost, as far as that was told.
-struct Summary {
-    text: Result<String, String>,
-    usage: Vec<Option<Usage>>,
-}
-
-/// The summary in an answer, if it is one.
-fn text_of(completion: Completion) -> Result<String, String> {
-    let finish = completion.finish.clone();
-    if !matches!(finish, FinishReason::EndTurn | FinishReason::StopSequence) {
-        return Err(format!("the model ended its summary with {finish:?}"));
-    }
-    let Some(message) = completion.commit() else {
-        return Err("the model answered with nothing".to_owned());
-    };
-    if message.tool_calls().next().is_some() {
-        return Err("the model called a tool instead of writing a summary".to_owned());
-    }
-    match message.text() {
-        text if text.trim().is_empty() => Err("the model answered with nothing".to_owned()),
-        text => Ok(text),
     }
 }

@@ -42,11 +42,16 @@ impl Agent {
         }
         let mut answer = self.receive(run).await;
         if was_too_long(&answer) && !std::mem::replace(&mut run.has_overflown, true) {
-            run.count(answer.as_ref().ok().map(|completion| &completion.usage), None);
-            if let Err(error) = self.shrink_after_overflow(run).await {
-                return self.fail_step(step, error, run).await;
+            match self.shrink_after_overflow(run).await {
+                Ok(true) => {
+                    let refused = answer.as_ref().ok().map(|completion| completion.usage);
+                    self.count_aside(refused.as_ref(), run);
+                    answer = self.receive(run).await;
+                }
+                // It is as short as it can be: what the server said stands.
+                Ok(false) => {}
+                Err(error) => return self.fail_step(step, error, run).await,
             }
-            answer = self.receive(run).await;
         }
         match answer {
             Ok(completion) => self.commit(step, completion, run).await,

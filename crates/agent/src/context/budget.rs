@@ -88,20 +88,57 @@ impl ContextEstimate {
     }
 }
 
-/// The estimate for the next request of a session; `fixed_bytes` is the size of instructions and tools.
-///
-/// Costs what was added since the last count, or one pass over the dialogue where there is none.
-pub fn estimate(state: &State, fixed_bytes: usize) -> ContextEstimate {
-    let counted = state.reported().filter(|last| last.revision == state.revision());
-    match counted.and_then(|last| Some((tokens_of_request(&last.usage)?, last.messages))) {
-        Some((baseline, messages)) => {
-            let rest = state.messages().get(messages..).unwrap_or_default();
-            ContextEstimate { baseline: Some(baseline), added: tokens_of(rest) }
+/// The estimates of the messages of one session, each made once.
+#[derive(Debug, Clone, Default)]
+pub struct Sizes {
+    revision: u64,
+    /// The sum of the first messages, for each number of them from 0.
+    sums: Vec<u64>,
+}
+
+impl Sizes {
+    /// The estimate for the next request of a session; `fixed_bytes` is the size of instructions and tools.
+    ///
+    /// Costs what was said since the last time, however long the dialogue is: the dialogue grows only at
+    /// its end while the revision stays.
+    pub fn estimate(&mut self, state: &State, fixed_bytes: usize) -> ContextEstimate {
+        self.measure(state);
+        let counted = state.reported().filter(|last| last.revision == state.revision());
+        match counted.and_then(|last| Some((tokens_of_request(&last.usage)?, last.messages))) {
+            Some((baseline, messages)) => {
+                let before = self.sums.get(messages).copied().unwrap_or(self.total());
+                ContextEstimate { baseline: Some(baseline), added: self.total() - before }
+            }
+            None => {
+                let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
+                ContextEstimate { baseline: None, added: fixed + self.total() }
+            }
         }
-        None => {
-            let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
-            ContextEstimate { baseline: None, added: fixed + tokens_of(state.messages()) }
+    }
+
+    fn total(&self) -> u64 {
+        self.sums.last().copied().unwrap_or(0)
+    }
+
+    /// Brings the sums up to the dialogue. Returns how many messages were measured for it.
+    fn measure(&mut self, state: &State) -> usize {
+        let messages = state.messages();
+        if self.revision != state.revision() || self.sums.len() > messages.len() + 1 {
+            self.sums.clear();
+            self.revision = state.revision();
         }
+        if self.sums.is_empty() {
+            self.sums.push(0);
+        }
+        // What is said may have joined the last message.
+        if self.sums.len() > 1 {
+            self.sums.pop();
+        }
+        let new = &messages[self.sums.len() - 1..];
+        for message in new {
+            self.sums.push(self.total() + tokens_of(std::slice::from_ref(message)));
+        }
+        new.len()
     }
 }
 
@@ -164,6 +201,10 @@ fn bytes_of_json(value: &Value) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn estimate(state: &State, fixed_bytes: usize) -> ContextEstimate {
+        Sizes::default().estimate(state, fixed_bytes)
+    }
     use crate::session::record::{Change, Meta, Record, ReplaceReason};
 
     fn state(records: &[Record]) -> State {
@@ -232,6 +273,29 @@ mod tests {
             state.apply(&change).unwrap();
             assert_eq!(estimate(&state, 0).baseline, None, "{change:?}");
         }
+    }
+
+    #[test]
+    fn a_message_is_measured_once_however_long_the_dialogue_is() {
+        let mut state = state(&[]);
+        let mut sizes = Sizes::default();
+        for step in 0..500 {
+            state.apply(&user(&"q".repeat(step))).unwrap();
+            let content = vec![ContentBlock::text("more")];
+            let extended = Record::MessageExtended { content, notices: Vec::new() };
+            state.apply(&answer("a")).unwrap();
+            assert!(sizes.measure(&state) <= 3);
+            state.apply(&user("and")).unwrap();
+            sizes.measure(&state);
+            state.apply(&extended).unwrap();
+            assert_eq!(sizes.measure(&state), 1);
+            state.apply(&answer("a")).unwrap();
+            sizes.measure(&state);
+            assert_eq!(sizes.total(), tokens_of(state.messages()));
+        }
+        state.apply(&Record::ModelChanged { model: "other:m".into() }).unwrap();
+        assert_eq!(sizes.measure(&state), 2_000);
+        assert_eq!(sizes.total(), tokens_of(state.messages()));
     }
 
     #[test]

@@ -1,35 +1,91 @@
 //! What takes the place of a dialogue that has become too long.
 //!
 //! A model is asked for a summary; where it gives none, a digest is made of the dialogue itself. Either way
-//! what the user said last stays word for word, and the new context is one message, so that no call is
-//! parted from its result.
+//! what the user said last stays word for word, with its pictures, and so does the step that the model has
+//! not read the results of. What of the new context is ours is told beside it, never read from its words.
+
+mod facts;
+mod gains;
+mod step;
+mod words;
 
 use std::sync::Arc;
 
 use llm::{ContentBlock, Message, Role};
 use serde_json::Value;
 
-use super::budget::{tokens_of, tokens_of_text};
-use super::clear::subject;
+use super::budget::{tokens_of, tokens_of_block};
+use crate::session::record::StandIn;
+use crate::session::reduce::State;
 use crate::truncate;
+
+pub use gains::{Gains, Rung, has_shrunk};
 
 /// What a model is told to summarise.
 const INSTRUCTION: &str = include_str!("../../assets/compact.md");
 
-/// Begins every message that stands for a dialogue. What follows it is never taken for the user's words.
+/// Begins a summary.
 const SUMMARY: &str = "Summary of the conversation so far, which it replaces:\n";
 
-/// The same for a digest that no model made.
-const DIGEST: &str = "The conversation so far was too long and is left out. What is known of it:\n";
+/// Begins a digest that no model made.
+const DIGEST: &str = "The conversation so far was too long and is left out. Look at the files before you go \
+                      on. What is known of it:\n";
 
-/// The most tokens of the user's last words.
-const USER_WORDS: u64 = 20_000;
+/// The fewest tokens in which anything of a dialogue can be told.
+pub const LEAST: u64 = 120;
 
 /// The most bytes of a result in the second attempt.
 const SHORT_RESULT: usize = 400;
 
-/// The most files and calls that are listed.
-const LISTED: usize = 40;
+/// A dialogue that is to become shorter, and what its session knows about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialogue<'a> {
+    /// All of it.
+    pub messages: &'a [Arc<Message>],
+    /// What of the first message stands for an earlier dialogue.
+    pub stand_in: Option<&'a StandIn>,
+    /// What is to be done.
+    pub todos: Option<&'a Value>,
+}
+
+impl<'a> Dialogue<'a> {
+    /// That of a session.
+    pub fn of(state: &'a State) -> Self {
+        let (messages, stand_in, todos) = (state.messages(), state.stand_in(), state.todos());
+        Self { messages, stand_in, todos }
+    }
+
+    /// The estimate of its tokens.
+    pub fn tokens(&self) -> u64 {
+        tokens_of(self.messages)
+    }
+
+    /// The summary or digest that an earlier compaction left, without what begins it.
+    fn earlier(&self) -> Option<&'a str> {
+        self.stand_in.filter(|stand_in| stand_in.blocks > 0)?;
+        let ContentBlock::Text { text, .. } = self.messages.first()?.content().first()? else {
+            return None;
+        };
+        let begun = text.strip_prefix(SUMMARY).or_else(|| text.strip_prefix(DIGEST));
+        Some(begun.unwrap_or(text).trim())
+    }
+}
+
+/// A new context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// Its messages.
+    pub messages: Vec<Arc<Message>>,
+    /// What of the first one stands for the dialogue.
+    pub stand_in: StandIn,
+}
+
+impl Replacement {
+    /// The estimate of its tokens.
+    pub fn tokens(&self) -> u64 {
+        tokens_of(&self.messages)
+    }
+}
 
 /// How much of the dialogue a model is asked to summarise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,16 +103,20 @@ impl Attempt {
     pub const ALL: [Self; 3] = [Self::Whole, Self::ShortResults, Self::LaterHalf];
 }
 
-/// The messages of a request for a summary, with `focus` as what to look at most.
+/// The messages of a request for a summary of `messages`, with `focus` as what to look at most.
+/// `is_replaced` says that the first of them stands for an earlier dialogue.
 pub fn summary_request(
     messages: &[Arc<Message>],
+    is_replaced: bool,
     attempt: Attempt,
     focus: Option<&str>,
 ) -> Vec<Arc<Message>> {
     let mut request = match attempt {
         Attempt::Whole => messages.to_vec(),
         Attempt::ShortResults => messages.iter().map(with_short_results).collect(),
-        Attempt::LaterHalf => later_half(messages).iter().map(with_short_results).collect(),
+        Attempt::LaterHalf => {
+            later_half(messages, is_replaced).iter().map(with_short_results).collect()
+        }
     };
     let mut instruction = INSTRUCTION.to_owned();
     if let Some(focus) = focus {
@@ -92,130 +152,86 @@ fn with_short_results(message: &Arc<Message>) -> Arc<Message> {
     Arc::new(message)
 }
 
-/// The messages from an answer in the middle on, behind a word that something is missing.
-fn later_half(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+/// The messages from an answer in the middle on, behind what an earlier compaction left, or behind a word
+/// that something is missing.
+fn later_half(messages: &[Arc<Message>], is_replaced: bool) -> Vec<Arc<Message>> {
     let half = messages.len() / 2;
     let Some(start) = (half..messages.len()).find(|at| messages[*at].role() == Role::Assistant)
     else {
         return messages.to_vec();
     };
-    let missing = Arc::new(Message::user_text("(The beginning of the conversation is left out.)"));
-    std::iter::once(missing).chain(messages[start..].iter().cloned()).collect()
+    let before = match messages.first() {
+        Some(first) if is_replaced => Arc::clone(first),
+        _ => Arc::new(Message::user_text("(The beginning of the conversation is left out.)")),
+    };
+    std::iter::once(before).chain(messages[start..].iter().cloned()).collect()
 }
 
-/// The message that takes the place of `messages`: the summary, and what the summary cannot be trusted
-/// with. It takes about `most` tokens at most.
-pub fn summarised(
-    summary: &str,
-    messages: &[Arc<Message>],
-    todos: Option<&Value>,
-    most: u64,
-) -> Arc<Message> {
-    let summary = within(summary.trim(), most / 2);
-    let left = most.saturating_sub(tokens_of_text(&summary));
-    let mut text = format!("{SUMMARY}{summary}\n");
-    add_facts(&mut text, messages, todos, left / 3);
-    add_words(&mut text, messages, (left / 2).min(USER_WORDS));
-    Arc::new(Message::user_text(text))
+/// What takes the place of a dialogue: the summary, and what the summary cannot be trusted with. It takes
+/// `most` tokens at most, which are [`LEAST`] or more.
+pub fn summarised(summary: &str, dialogue: &Dialogue<'_>, most: u64) -> Replacement {
+    let opening = format!("{SUMMARY}{}\n", within(summary.trim(), most * 2 / 5));
+    compose(opening, dialogue, most)
 }
 
-/// The same without a model: what the user said last, what was done to files, the last calls and answer.
-pub fn digested(messages: &[Arc<Message>], todos: Option<&Value>, most: u64) -> Arc<Message> {
-    let mut text = DIGEST.to_owned();
-    add_facts(&mut text, messages, todos, most / 4);
-    if let Some(earlier) = earlier_summary(messages) {
-        text.push_str(&within(&earlier, most / 5));
-        text.push('\n');
+/// The same without a model: what was known before, the last answer, and the same facts and words.
+pub fn digested(dialogue: &Dialogue<'_>, most: u64) -> Replacement {
+    let mut opening = DIGEST.to_owned();
+    if let Some(earlier) = dialogue.earlier() {
+        opening.push_str(&within(earlier, most / 5));
+        opening.push('\n');
     }
-    let said = messages.iter().rev().filter(|message| message.role() == Role::Assistant);
-    if let Some(last) = said.map(|message| message.text()).find(|text| !text.trim().is_empty()) {
-        text.push_str("\nThe last answer was:\n");
-        text.push_str(&within(last.trim(), most / 6));
-        text.push('\n');
+    if let Some(last) = last_answer(dialogue.messages) {
+        opening.push_str("\nThe last answer was:\n");
+        opening.push_str(&within(last.trim(), most / 6));
+        opening.push('\n');
     }
-    add_words(&mut text, messages, (most / 4).min(USER_WORDS));
-    text.push_str("\nLook at the files before you go on.\n");
-    Arc::new(Message::user_text(text))
+    compose(opening, dialogue, most)
 }
 
-/// Whether the new context is so much smaller that it was worth it: less than seven tenths.
-pub fn has_shrunk(before: u64, after: u64) -> bool {
-    after.saturating_mul(10) < before.saturating_mul(7)
+/// The last thing the model said, but for the step that is kept by itself.
+fn last_answer(messages: &[Arc<Message>]) -> Option<String> {
+    let before = match step::last(messages) {
+        Some(_) => &messages[..messages.len() - 2],
+        None => messages,
+    };
+    let said = before.iter().rev().filter(|message| message.role() == Role::Assistant);
+    said.map(|message| message.text()).find(|text| !text.trim().is_empty())
 }
 
-/// Files that were written and calls that were made last, from our own records of them.
-fn add_facts(text: &mut String, messages: &[Arc<Message>], todos: Option<&Value>, most: u64) {
-    let mut facts = String::new();
-    let calls = || messages.iter().rev().flat_map(|message| message.tool_calls());
-    let mut files: Vec<&str> = Vec::new();
-    for call in calls().filter(|call| matches!(call.name, "write_file" | "edit_file")) {
-        let file = call.arguments.get("file_path").and_then(Value::as_str).unwrap_or_default();
-        if !file.is_empty() && !files.contains(&file) && files.len() < LISTED {
-            files.push(file);
+fn compose(opening: String, dialogue: &Dialogue<'_>, most: u64) -> Replacement {
+    let mut content = vec![ContentBlock::text(opening)];
+    let mut left = most.saturating_sub(tokens_of_block(&content[0]));
+    let step = step::kept(dialogue.messages, left / 2);
+    left -= step.as_ref().map_or(0, step::Step::tokens);
+    let files = facts::files(dialogue);
+    let told = facts::told(dialogue, &files, step.is_some(), left / 3);
+    left -= told.as_ref().map_or(0, tokens_of_block);
+    content.extend(told);
+    let words = words::kept(dialogue, step.is_some(), left);
+    let mut said = Vec::new();
+    if !words.earlier.is_empty() {
+        content.push(ContentBlock::text(words::OPENING));
+    }
+    for (at, blocks) in words.earlier.into_iter().enumerate() {
+        if at > 0 {
+            content.push(ContentBlock::text(words::BETWEEN));
         }
+        let start = content.len();
+        content.extend(blocks);
+        said.push(start..content.len());
     }
-    if !files.is_empty() {
-        facts.push_str(&format!(
-            "\nFiles that were changed, the last one first: {}\n",
-            files.join(", ")
-        ));
+    let stand_in = StandIn { blocks: content.len(), said, files };
+    let mut messages = vec![Arc::new(Message::new(Role::User, content))];
+    if let Some(step::Step { called, mut results }) = step {
+        results.extend(words.behind);
+        messages.push(called);
+        messages.push(Arc::new(Message::new(Role::User, results)));
     }
-    let last: Vec<String> = calls()
-        .take(LISTED / 4)
-        .map(|call| format!("{} {}", call.name, subject(call.arguments)))
-        .collect();
-    if !last.is_empty() {
-        facts.push_str(&format!("\nThe last calls, already made: {}\n", last.join("; ")));
-    }
-    if let Some(todos) = todos {
-        facts.push_str(&format!("\nWhat is to be done: {todos}\n"));
-    }
-    text.push_str(&within(&facts, most));
+    Replacement { messages, stand_in }
 }
 
-/// The user's own words, the last ones, in their order and as they were said.
-fn add_words(text: &mut String, messages: &[Arc<Message>], most: u64) {
-    let (mut left, mut kept) = (most, Vec::new());
-    for said in messages.iter().rev().filter_map(words) {
-        let whole = tokens_of_text(&said);
-        if whole > left {
-            // The last thing that was asked is told in part rather than not at all.
-            if kept.is_empty() {
-                kept.push(within(&said, left));
-            }
-            break;
-        }
-        left -= whole;
-        kept.push(said);
-    }
-    if kept.is_empty() {
-        return;
-    }
-    text.push_str("\nThe last words of the user, as they were said:\n");
-    for said in kept.iter().rev() {
-        text.push_str("---\n");
-        text.push_str(said);
-        text.push('\n');
-    }
-}
-
-/// What a user said in a message; nothing for results and for what stands for a dialogue.
-fn words(message: &Arc<Message>) -> Option<String> {
-    if message.role() != Role::User {
-        return None;
-    }
-    let said = message.text();
-    let is_ours = said.starts_with(SUMMARY) || said.starts_with(DIGEST);
-    (!is_ours && !said.trim().is_empty()).then_some(said)
-}
-
-/// The summary or digest that an earlier compaction left.
-fn earlier_summary(messages: &[Arc<Message>]) -> Option<String> {
-    let first = messages.first()?.text();
-    (first.starts_with(SUMMARY) || first.starts_with(DIGEST)).then_some(first)
-}
-
-/// The text with its head and tail, cut to about so many tokens.
+/// The text with its head and tail, cut to so many tokens as they are estimated.
 fn within(text: &str, tokens: u64) -> String {
     let bytes = usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX);
     if text.len() <= bytes {
@@ -224,12 +240,29 @@ fn within(text: &str, tokens: u64) -> String {
     // Characters take up to four bytes, and the note about the cut takes some.
     let widest = text.len() / text.chars().count().max(1) + 1;
     let shortened = truncate::middle(text, (bytes / widest).saturating_sub(60)).into_owned();
-    if shortened.len() <= bytes { shortened } else { truncate::head(text, bytes / 4).to_owned() }
+    if shortened.len() <= bytes && bytes > 240 {
+        return shortened;
+    }
+    truncate::head(text, bytes / 4).to_owned()
 }
 
-/// The tokens of one message.
-pub fn size(message: &Arc<Message>) -> u64 {
-    tokens_of(std::slice::from_ref(message))
+/// How many of `left` each of several things gets: what it takes where that fits, and an equal share of the
+/// rest where it does not.
+fn shares(sizes: &[u64], mut left: u64) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|at| sizes[*at]);
+    let mut shares = vec![0; sizes.len()];
+    for (done, at) in order.into_iter().enumerate() {
+        shares[at] = sizes[at].min(left / (sizes.len() - done) as u64);
+        left -= shares[at];
+    }
+    shares
+}
+
+/// What stands for pictures that were left out.
+fn left_out(pictures: usize, whose: &str) -> String {
+    let (noun, verb) = if pictures == 1 { ("picture", "is") } else { ("pictures", "are") };
+    format!("({pictures} {noun} {whose} {verb} left out, for lack of room.)")
 }
 
 #[cfg(test)]

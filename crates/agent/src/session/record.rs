@@ -7,6 +7,7 @@
 
 mod path;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -241,12 +242,28 @@ pub enum Change {
         upto: usize,
         /// What stands in their place.
         messages: Vec<Arc<Message>>,
+        /// What of the first of them stands for a dialogue. Files from before it was kept do not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stand_in: Option<StandIn>,
     },
     /// The content of some results becomes another one.
     Results {
         /// Which, and what.
         cleared: Vec<ClearedResult>,
     },
+}
+
+/// What of a message stands for a dialogue, so that nobody has to tell it from its words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandIn {
+    /// How many of its blocks do; what a user says later joins the message behind them.
+    pub blocks: usize,
+    /// Which of those are the user's own, a range of blocks for each message that was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Range<usize>>,
+    /// Files that were changed in that dialogue, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// A result that gave way.

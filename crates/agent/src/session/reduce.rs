@@ -6,7 +6,7 @@ use std::sync::Arc;
 use llm::{ContentBlock, IntegrityError, Message, Role, Tail, TranscriptChecker, Usage};
 use serde_json::Value;
 
-use super::record::{Change, How, Intended, Meta, Record};
+use super::record::{Change, How, Intended, Meta, Record, ReplaceReason, StandIn};
 
 /// A session as its records left it.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub struct State {
     system: Option<Arc<str>>,
     model: Option<String>,
     todos: Option<Value>,
+    stand_in: Option<StandIn>,
+    cleared: HashSet<String>,
     revision: u64,
     delivered: HashSet<String>,
     reported: Option<Reported>,
@@ -146,6 +148,16 @@ impl State {
         self.todos.as_ref()
     }
 
+    /// What of the first message stands for a dialogue that was replaced.
+    pub fn stand_in(&self) -> Option<&StandIn> {
+        self.stand_in.as_ref()
+    }
+
+    /// Whether the result of this call gave way to a line.
+    pub fn was_cleared(&self, call_id: &str) -> bool {
+        self.cleared.contains(call_id)
+    }
+
     /// Rises with everything that changes what a request begins with.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -207,7 +219,9 @@ impl State {
             Record::ResultsAppended { call_ids, extra, notices } => {
                 self.answer(call_ids, extra, notices)
             }
-            Record::ContextReplaced { revision, change, .. } => self.replace(*revision, change),
+            Record::ContextReplaced { revision, reason, change, .. } => {
+                self.replace(*revision, *reason, change)
+            }
             Record::ModelChanged { model } => {
                 self.model = Some(model.clone());
                 self.revise();
@@ -346,7 +360,12 @@ impl State {
         Ok(())
     }
 
-    fn replace(&mut self, made_from: u64, change: &Change) -> Result<(), ReduceError> {
+    fn replace(
+        &mut self,
+        made_from: u64,
+        reason: ReplaceReason,
+        change: &Change,
+    ) -> Result<(), ReduceError> {
         if made_from != self.revision {
             return Err(ReduceError::Stale { made_from, now: self.revision });
         }
@@ -354,7 +373,11 @@ impl State {
             return Err(ReduceError::CallsPending);
         }
         match change {
-            Change::Head { upto, messages } => self.replace_head(*upto, messages)?,
+            Change::Head { upto, messages, stand_in } => {
+                self.replace_head(*upto, messages)?;
+                self.stand_in = stand_in.clone().or_else(|| whole_stand_in(reason, messages));
+                self.cleared.retain(|id| self.checker.knows_call(id));
+            }
             Change::Results { cleared } => {
                 let mut left: Vec<(&str, &str)> =
                     cleared.iter().map(|one| (&*one.call_id, &*one.content)).collect();
@@ -369,6 +392,7 @@ impl State {
                     return Err(ReduceError::NoSuchCall((*id).to_owned()));
                 }
                 self.messages = changed;
+                self.cleared.extend(cleared.iter().map(|one| one.call_id.clone()));
             }
         }
         self.revise();
@@ -396,9 +420,16 @@ impl State {
     }
 }
 
+/// What stands for a dialogue where a file from before that was kept does not tell: all of the message.
+fn whole_stand_in(reason: ReplaceReason, head: &[Arc<Message>]) -> Option<StandIn> {
+    let is_made = matches!(reason, ReplaceReason::Compacted | ReplaceReason::Dropped);
+    let blocks = head.first().filter(|_| is_made)?.content().len();
+    Some(StandIn { blocks, ..StandIn::default() })
+}
+
 /// Whether nothing of the dialogue stays.
 fn is_whole(change: &Change, messages: usize) -> bool {
-    matches!(change, Change::Head { upto, messages: new } if *upto == messages && new.is_empty())
+    matches!(change, Change::Head { upto, messages: new, .. } if *upto == messages && new.is_empty())
 }
 
 /// Gives the results of `left` that stand in the message their new content, and takes them from `left`.
@@ -428,6 +459,8 @@ impl PartialEq for State {
             && self.system == other.system
             && self.model == other.model
             && self.todos == other.todos
+            && self.stand_in == other.stand_in
+            && self.cleared == other.cleared
             && self.revision == other.revision
             && self.delivered == other.delivered
             && self.reported == other.reported

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::session::journal::{Journal, load};
-use agent::session::record::{Change, ClearedResult, Record, ReplaceReason, StampReason};
+use agent::session::record::{Change, ClearedResult, Record, ReplaceReason, StampReason, StandIn};
 use agent::session::reduce::State;
 use agent::session::{Opening, Session};
 use llm::{ContentBlock, Message, Tail, Usage};
@@ -109,11 +109,16 @@ fn record(what: Try, state: &State, number: usize) -> Record {
                 Arc::new(Message::user_text("so far")),
                 Arc::new(Message::assistant_text("yes")),
             ];
-            replace(revision, Change::Head { upto, messages })
+            let stand_in = (part % 2 == 0).then(|| StandIn {
+                blocks: 1,
+                said: vec![0..1, 1..1],
+                files: vec![format!("f{part}")],
+            });
+            replace(revision, Change::Head { upto, messages, stand_in })
         }
         Try::Forget => {
             let upto = state.messages().len();
-            replace(state.revision(), Change::Head { upto, messages: vec![] })
+            replace(state.revision(), Change::Head { upto, messages: vec![], stand_in: None })
         }
         Try::Model(model) => Record::ModelChanged { model },
         Try::Stamp(text) => {
@@ -237,7 +242,8 @@ fn whatever_depth_a_model_nests_its_arguments_to_is_read_again() {
     assert!(load(&path).unwrap().state == state);
     let kept = vec![Arc::new(Message::user_text("so far")), Arc::clone(&state.messages()[1])];
     let upto = 2;
-    let compacted = replace(state.revision(), Change::Head { upto, messages: kept });
+    let compacted =
+        replace(state.revision(), Change::Head { upto, messages: kept, stand_in: None });
     state.apply(&compacted).unwrap();
     journal.append(&compacted).unwrap();
     assert!(load(&path).unwrap().state == state);

@@ -298,7 +298,7 @@ fn only_what_a_request_begins_with_counts_the_revision_up() {
     let head = |revision, upto| {
         use agent::session::record::{Change, ReplaceReason};
         let messages = vec![Arc::new(Message::user_text("so far"))];
-        let change = Change::Head { upto, messages };
+        let change = Change::Head { upto, messages, stand_in: None };
         let reason = ReplaceReason::Compacted;
         Record::ContextReplaced {
             revision,

@@ -112,6 +112,7 @@ fn a_sealed_message_in_which_a_secret_was_said_goes_on_as_plain_words() {
         change: Change::Head {
             upto: 4,
             messages: vec![Arc::new(Message::user_text("so far")), Arc::new(said.clone())],
+            stand_in: None,
         },
         before_tokens: None,
         after_tokens: None,

@@ -97,8 +97,9 @@ impl Price {
         // A server that keeps no count of cached tokens has them all in `input`.
         let read = usage.cache_read.unwrap_or(0);
         let write = usage.cache_write.unwrap_or(0);
+        let all = input.saturating_add(read).saturating_add(write);
         let rates = match &self.above {
-            Some(above) if input + read + write > above.input_tokens => {
+            Some(above) if all > above.input_tokens => {
                 [Some(above.input), Some(above.output), above.cache_read, above.cache_write]
             }
             _ => [Some(self.input), Some(self.output), self.cache_read, self.cache_write],

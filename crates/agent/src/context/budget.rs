@@ -84,7 +84,8 @@ pub struct ContextEstimate {
 impl ContextEstimate {
     /// All of it, with the margin on what is estimated.
     pub fn tokens(&self) -> u64 {
-        self.baseline.unwrap_or(0) + self.added + self.added * MARGIN / 100
+        let margin = self.added * MARGIN / 100;
+        self.baseline.unwrap_or(0).saturating_add(self.added + margin)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where sessions are: a folder for each workspace, a file for each session.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::cmp::Ordering;
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::journal::{Journal, JournalError, LoadError, load};
 use super::record::{self, Fork, Meta, Record};
 use super::reduce::State;
+use crate::paste;
 use crate::secrets::Redactor;
 
 /// The most characters of a workspace's path that its folder repeats.
@@ -153,22 +155,7 @@ impl Store {
     /// # Errors
     /// When the folder cannot be read. A folder that does not exist has no sessions.
     pub fn list(&self, cwd: &Path) -> Result<Vec<Entry>, FindError> {
-        self.list_folder(&self.folder(cwd))
-    }
-
-    fn list_folder(&self, folder: &Path) -> Result<Vec<Entry>, FindError> {
-        let fault = |error| FindError::Io { path: folder.to_owned(), error };
-        let files = match fs::read_dir(folder) {
-            Ok(files) => files,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(fault(error)),
-        };
-        let mut entries = Vec::new();
-        for file in files {
-            entries.extend(entry(&file.map_err(fault)?.path()));
-        }
-        entries.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
-        Ok(entries)
+        Ok(files(&self.folder(cwd))?.into_iter().filter_map(File::entry).collect())
     }
 
     /// The sessions of all workspaces, the last one written first.
@@ -176,17 +163,21 @@ impl Store {
     /// # Errors
     /// When a folder cannot be read.
     pub fn list_all(&self) -> Result<Vec<Entry>, FindError> {
+        Ok(self.all_files()?.into_iter().filter_map(File::entry).collect())
+    }
+
+    fn all_files(&self) -> Result<Vec<File>, FindError> {
         let folders = match fs::read_dir(&self.root) {
             Ok(folders) => folders,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(FindError::Io { path: self.root.clone(), error }),
         };
-        let mut entries = Vec::new();
+        let mut all = Vec::new();
         for folder in folders.flatten().filter(is_folder) {
-            entries.extend(self.list_folder(&folder.path())?);
+            all.extend(files(&folder.path())?);
         }
-        entries.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
-        Ok(entries)
+        all.sort_by(last_first);
+        Ok(all)
     }
 
     /// The bytes of all files of all workspaces. Folders and files that cannot be looked at count nothing.
@@ -203,8 +194,8 @@ impl Store {
     /// When the folder cannot be read.
     pub fn latest(&self, cwd: &Path) -> Result<Option<Entry>, FindError> {
         // One that was begun and never asked anything is nothing to go on with.
-        let entries = self.list(cwd)?;
-        Ok(entries.into_iter().find(|entry| entry.first_prompt.is_some()))
+        let mut entries = files(&self.folder(cwd))?.into_iter().filter_map(File::entry);
+        Ok(entries.find(|entry| entry.first_prompt.is_some()))
     }
 
     /// The one session whose id begins with `prefix`: of this workspace, else of any.
@@ -212,13 +203,13 @@ impl Store {
     /// # Errors
     /// When there is none, or more than one.
     pub fn find(&self, cwd: &Path, prefix: &str) -> Result<Entry, FindError> {
-        let meant = |entries: Vec<Entry>| -> Vec<Entry> {
-            let begins = |entry: &Entry| !prefix.is_empty() && entry.id.starts_with(prefix);
-            entries.into_iter().filter(begins).collect()
+        let meant = |files: Vec<File>| -> Vec<Entry> {
+            let begins = |file: &File| !prefix.is_empty() && file.id.starts_with(prefix);
+            files.into_iter().filter(begins).filter_map(File::entry).collect()
         };
-        let mut found = meant(self.list(cwd)?);
+        let mut found = meant(files(&self.folder(cwd))?);
         if found.is_empty() {
-            found = meant(self.list_all()?);
+            found = meant(self.all_files()?);
         }
         if let Some(exact) = found.iter().position(|entry| entry.id == prefix) {
             return Ok(found.swap_remove(exact));
@@ -234,6 +225,57 @@ impl Store {
     }
 }
 
+/// A file that may be a session. There may be thousands, so that only those are opened that are wanted.
+struct File {
+    id: String,
+    path: PathBuf,
+    modified: SystemTime,
+    size: u64,
+}
+
+impl File {
+    /// What its name and its place say; nothing where it is none of ours.
+    fn new(file: &fs::DirEntry) -> Option<Self> {
+        let path = file.path();
+        if path.extension()? != "jsonl" {
+            return None;
+        }
+        let id = path.file_stem()?.to_str().filter(|id| is_an_id(id))?.to_owned();
+        let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Some(Self { id, path, modified, size: metadata.len() })
+    }
+
+    /// What a list says about it; nothing where it cannot be opened.
+    fn entry(self) -> Option<Entry> {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.path).ok()?;
+        let (model, first_prompt) = head(&file);
+        let Self { id, path, modified, size } = self;
+        Some(Entry { id, path, first_prompt, model, modified, size })
+    }
+}
+
+/// The files of a folder, the last one written first.
+fn files(folder: &Path) -> Result<Vec<File>, FindError> {
+    let fault = |error| FindError::Io { path: folder.to_owned(), error };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(fault(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        files.extend(File::new(&entry.map_err(fault)?));
+    }
+    files.sort_by(last_first);
+    Ok(files)
+}
+
+fn last_first(a: &File, b: &File) -> Ordering {
+    b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id))
+}
+
 /// Appends the first records of the file at `path`, all but the very first, to another session.
 fn copy(
     path: &Path,
@@ -243,7 +285,7 @@ fn copy(
 ) -> Result<(), JournalError> {
     let path_of = || path.to_owned();
     let io = |error| JournalError::Io { path: path_of(), error };
-    let mut reader = BufReader::new(File::open(path).map_err(io)?);
+    let mut reader = BufReader::new(fs::File::open(path).map_err(io)?);
     let mut line = Vec::new();
     for number in 1..=records {
         line.clear();
@@ -279,20 +321,6 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// What a list says about a file; nothing where it is none of ours.
-fn entry(path: &Path) -> Option<Entry> {
-    if path.extension()? != "jsonl" {
-        return None;
-    }
-    let id = path.file_stem()?.to_str().filter(|id| is_an_id(id))?.to_owned();
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
-    let (model, first_prompt) = head(&file);
-    let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    Some(Entry { id, path: path.to_owned(), first_prompt, model, modified, size: metadata.len() })
-}
-
 /// Whether a file of ours can have this name: one that could pass for an option, a path or a line of a list
 /// is nobody's session.
 fn is_an_id(id: &str) -> bool {
@@ -301,7 +329,7 @@ fn is_an_id(id: &str) -> bool {
 }
 
 /// The model and the first prompt, from the beginning of the file alone.
-fn head(file: &File) -> (Option<String>, Option<String>) {
+fn head(file: &fs::File) -> (Option<String>, Option<String>) {
     let mut reader = BufReader::new(file.take(HEAD));
     let (mut model, mut line) = (None, Vec::new());
     loop {
@@ -313,8 +341,9 @@ fn head(file: &File) -> (Option<String>, Option<String>) {
         match record::read(line.strip_suffix(b"\n").unwrap_or(&line)).map(|read| read.record) {
             Ok(Some(Record::SessionStarted(meta))) => model = Some(meta.model),
             Ok(Some(Record::MessageAppended { message, .. })) => {
-                let prompt: String = message.text().chars().take(EXCERPT).collect();
-                return (model, Some(prompt));
+                let prompt = message.text();
+                let shown = paste::chips(&prompt, &mut 0).chars().take(EXCERPT).collect();
+                return (model, Some(shown));
             }
             Ok(_) => {}
             // A prompt longer than what is read of a file has its beginning there all the same.
@@ -336,5 +365,14 @@ fn cut_prompt(line: &[u8]) -> Option<String> {
         is_escaped = *c == '\\' && !is_escaped;
         !ends
     };
-    Some(text.chars().take(EXCERPT).take_while(is_inside).collect())
+    let text: Vec<char> = text.chars().take(EXCERPT).take_while(is_inside).collect();
+    // The last escape may be cut in its middle; a pair of them has twelve characters.
+    let whole = (text.len().saturating_sub(12)..=text.len()).rev().find_map(|end| {
+        let text: String = text[..end].iter().collect();
+        serde_json::from_str::<String>(&format!("\"{text}\"")).ok()
+    })?;
+    Some(match whole.split_once(paste::MARK) {
+        Some((typed, _)) => format!("{typed}[paste]"),
+        None => whole,
+    })
 }

@@ -85,3 +85,44 @@ fn a_copy_is_found_once_it_is_whole() {
     assert_eq!(load(journal.path()).unwrap().records, 2);
     assert_eq!(fs::read_dir(half.parent().unwrap()).unwrap().count(), 3);
 }
+
+#[test]
+fn a_list_shows_how_a_prompt_begins_however_long_it_is_and_a_paste_as_a_chip() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let long = "\"long\"\n\u{1} ".repeat(100_000);
+    let pasted = agent::paste::embed(&"line\n".repeat(50));
+    let pasted_long = agent::paste::embed(&"line\n".repeat(100_000));
+    for (id, prompt, shown) in [
+        ("short", "a \"b\"".to_owned(), "a \"b\"".to_owned()),
+        ("long", long.clone(), long.chars().take(50).collect()),
+        ("pasted", format!("see {pasted}"), "see [paste #1 · ".to_owned()),
+        ("pasted-long", format!("see {pasted_long}"), "see [paste]".to_owned()),
+    ] {
+        let meta = agent::session::record::Meta { id: id.into(), ..meta() };
+        let (mut journal, _) = store.create(meta, Arc::default()).unwrap();
+        journal.append(&user(&prompt)).unwrap();
+        let found = store.find(&super::meta().cwd, id).unwrap().first_prompt.unwrap();
+        assert!(found.starts_with(&shown), "{id}: {found:?}");
+    }
+}
+
+#[test]
+fn the_session_that_was_written_last_is_found_among_those_that_were_asked_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    for (id, seconds, prompt) in [("old", 10, true), ("last", 20, true), ("silent", 30, false)] {
+        let meta = agent::session::record::Meta { id: id.into(), ..meta() };
+        let (mut journal, _) = store.create(meta, Arc::default()).unwrap();
+        if prompt {
+            journal.append(&user("q")).unwrap();
+        }
+        let at = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let file = fs::File::options().append(true).open(journal.path()).unwrap();
+        file.set_modified(at).unwrap();
+    }
+    let ids: Vec<String> =
+        store.list(&meta().cwd).unwrap().into_iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, ["silent", "last", "old"]);
+    assert_eq!(store.latest(&meta().cwd).unwrap().unwrap().id, "last");
+}

@@ -14,9 +14,10 @@ use agent::{
     PathSet, ReplaySafety, ScriptedApprover, Tool, ToolContext, ToolError, ToolOutput, TurnOutcome,
 };
 use async_trait::async_trait;
+use llm::models::{Above, Price};
 use llm::provider::EventStream;
 use llm::testing::{ScriptedProvider, script};
-use llm::{ChatRequest, ContentBlock, LlmError, Message, Provider, StreamEvent};
+use llm::{ChatRequest, ContentBlock, LlmError, Message, Provider, StreamEvent, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -330,4 +331,43 @@ fn only_what_a_request_begins_with_counts_the_revision_up() {
     }
     let stale = state.apply(&head(2, 1)).unwrap_err();
     assert_eq!(stale.to_string(), "the context is at revision 3, and this was made from 2");
+}
+
+#[tokio::test]
+async fn counts_that_no_server_could_mean_end_no_session() {
+    let stage = Stage::new();
+    let most = Some(u64::MAX);
+    let usage = Usage { input: most, output: most, cache_read: most, cache_write: most };
+    let add = script::tool_call("a", "calculator", json!({"a": 1, "b": 1, "op": "add"}));
+    let answers = [add, script::text("THE SUMMARY"), script::text("done"), script::text("again")];
+    let answers = answers.map(|answer| script::with_usage(answer, usage)).to_vec();
+    let (parts, mut events) = stage.parts(Arc::new(ScriptedProvider::new(answers)));
+    let above = Some(Above {
+        input_tokens: 9,
+        input: 2.0,
+        output: 2.0,
+        cache_read: None,
+        cache_write: None,
+    });
+    let price = Price {
+        input: 1.0,
+        output: 1.0,
+        cache_read: Some(1.0),
+        cache_write: Some(1.0),
+        above,
+        as_of: None,
+    };
+    let model = ModelRef { price: Some(price), context: Some(1 << 20), ..parts.model.clone() };
+    let mut agent = Agent::new(AgentParts { model, ..parts });
+    for prompt in ["go", "and again"] {
+        let input = vec![ContentBlock::text(prompt)];
+        drop(agent.run_turn(input, CancellationToken::new()).await);
+    }
+    assert_eq!(load(&stage.path()).unwrap().state, *agent.state());
+    drop(agent);
+    let mut finished = 0;
+    while let Some(event) = events.recv().await {
+        finished += usize::from(matches!(event, AgentEvent::TurnFinished(_)));
+    }
+    assert_eq!(finished, 2);
 }

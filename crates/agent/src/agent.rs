@@ -26,7 +26,6 @@ use crate::context::compact::Gains;
 use crate::context::prefix::{CacheReads, Section};
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
 use crate::expand::ExpandPastes;
-use crate::paste;
 use crate::permissions::{Policy, Programs};
 use crate::registry::ToolRegistry;
 use crate::session::journal::JournalError;
@@ -295,12 +294,8 @@ impl Agent {
         }
     }
 
-    async fn drive(&mut self, mut input: Vec<ContentBlock>, run: &mut Run) -> TurnOutcome {
-        for block in &mut input {
-            if let ContentBlock::Text { text, .. } = block {
-                *text = paste::sealed(text, self.tools.redactor()).into_owned();
-            }
-        }
+    async fn drive(&mut self, input: Vec<ContentBlock>, run: &mut Run) -> TurnOutcome {
+        let input = self.sealed(input);
         let begun = match self.recover(run).await {
             Ok(()) => self.session.add_user(input).map_err(AgentError::from),
             Err(error) => Err(error),

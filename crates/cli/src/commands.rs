@@ -162,7 +162,8 @@ pub(crate) fn help() -> String {
     }
     text.push_str(
         "\nWhile the model works you can go on typing: Enter queues a line, which the model reads with \
-         the next results or at the end of its answer; ↑ in an empty line takes the last one back. Esc or \
+         the next results or at the end of its answer; ↑ in an empty line takes the last one back. \
+         Commands wait for the end of the turn. Esc or \
          Ctrl-C ends the turn, and what the model has not read stands in the next prompt.\n\
          \nCtrl-C stops the answer, or clears the line. Pasted text keeps its line breaks; \
          in a terminal without bracketed paste each line is sent by itself.\n",

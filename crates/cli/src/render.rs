@@ -123,6 +123,9 @@ pub(crate) trait Render: Send {
         Ok(())
     }
 
+    /// Others wrote to the screen meanwhile and left the cursor at the start of a line.
+    fn came_back(&mut self) {}
+
     /// Whether [`Render::typing`] shows anything.
     fn can_show_typing(&self) -> bool {
         false

@@ -21,7 +21,7 @@ use crate::permits;
 use crate::render::style::wrap;
 use crate::signals::{Signals, Stop};
 use crate::ui::Ui;
-use crate::working::Pastes;
+use crate::working::{Draft, Pastes};
 use crate::{say, terminal};
 
 /// What a conversation needs.
@@ -51,30 +51,34 @@ pub(crate) struct Repl {
 /// Whether the conversation goes on, and what the person reads before the next prompt.
 enum Then {
     Say(String),
-    /// The next prompt is there already: it was entered too late for the turn before.
-    Prompt(String, String),
+    /// Say the first; the second was entered already, too late for the turn before.
+    Next(String, String),
     Leave(Exit),
 }
 
 /// What was typed while a turn ran and no model has read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LeftOver {
-    /// Lines that were entered.
+    /// Lines for the model that were entered.
     entered: Vec<String>,
-    /// The one that was not.
-    draft: String,
+    /// The line behind them.
+    draft: Draft,
 }
 
 impl LeftOver {
-    /// What becomes of it after a turn that ended well, or did not: the next prompt, and what stands in
-    /// the editor. After any other end nothing runs that the person does not enter again.
-    fn after(self, is_well: bool) -> (Option<String>, String) {
-        let entered = self.entered.join("\n");
+    /// What becomes of it after a turn that ended well, or did not: what is done next, and what stands in
+    /// the line then. After any other end nothing is done that the person does not enter again.
+    fn after(self, is_well: bool) -> (Option<String>, Draft) {
+        let Self { entered, draft } = self;
         match (entered.is_empty(), is_well) {
-            (true, _) => (None, self.draft),
-            (false, true) => (Some(entered), self.draft),
-            (false, false) if self.draft.is_empty() => (None, entered),
-            (false, false) => (None, format!("{entered}\n{}", self.draft)),
+            (false, true) => (Some(entered.join("\n")), draft),
+            (true, true) if draft.is_entered => (Some(draft.text), Draft::default()),
+            (true, _) => (None, Draft { is_entered: false, ..draft }),
+            (false, false) => {
+                let lines = entered.into_iter().chain(Some(draft.text));
+                let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+                (None, Draft { text, is_entered: false })
+            }
         }
     }
 }
@@ -92,10 +96,10 @@ impl Repl {
         self.count_pastes();
         let opening = self.tail.take().unwrap_or_default() + &self.greeting();
         let mut say = fitted(&opening, terminal::width()) + &self.warning().await;
-        let (mut turns, mut draft) = (0, String::new());
+        let (mut turns, mut draft) = (0, Draft::default());
         let exit = loop {
             let input = tokio::select! {
-                input = editor.read(say, std::mem::take(&mut draft), self.pastes.count()) => input,
+                input = editor.read(say, std::mem::take(&mut draft).text, self.pastes.count()) => input,
                 stop = self.signals.stopped() => break Exit::Stopped(stop),
             };
             let mut then = match input {
@@ -108,17 +112,17 @@ impl Repl {
                     Then::Leave(Exit::Failed)
                 }
             };
-            while let Then::Prompt(text, prompt) = then {
+            while let Then::Next(text, line) = then {
                 let mut pastes = self.pastes.count();
-                let shown = format!("{text}> {}", paste::chips(&prompt, &mut pastes));
+                let shown = format!("{text}> {}", paste::chips(&line, &mut pastes));
                 then = match say::say(&fitted(&shown, terminal::width())) {
-                    Ok(()) => self.turn(prompt, &mut turns, &mut draft).await,
+                    Ok(()) => self.act(&line, &mut turns, &mut draft).await,
                     Err(error) => Then::Leave(output_failed(&error)),
                 };
             }
             match then {
                 Then::Say(text) => say = fitted(&text, terminal::width()),
-                Then::Prompt(..) => unreachable!("prompts were run above"),
+                Then::Next(..) => unreachable!("it was done above"),
                 Then::Leave(exit) => break exit,
             }
         };
@@ -144,8 +148,8 @@ impl Repl {
         )
     }
 
-    /// Does what was entered; what is typed meanwhile and not entered is in `draft` afterwards.
-    async fn act(&mut self, line: &str, turns: &mut u64, draft: &mut String) -> Then {
+    /// Does what was entered; what is typed meanwhile and is not for the model is in `draft` afterwards.
+    async fn act(&mut self, line: &str, turns: &mut u64, draft: &mut Draft) -> Then {
         match commands::read(line) {
             Line::Empty => Then::Say(String::new()),
             Line::Wrong(text) => Then::Say(format!("{text}\n")),
@@ -173,7 +177,7 @@ impl Repl {
         }
     }
 
-    async fn turn(&mut self, prompt: String, turns: &mut u64, draft: &mut String) -> Then {
+    async fn turn(&mut self, prompt: String, turns: &mut u64, draft: &mut Draft) -> Then {
         *turns += 1;
         let cancel = self.signals.begin_turn();
         self.pastes.set(self.pastes.count() + paste::count(&prompt));
@@ -190,11 +194,11 @@ impl Repl {
         }
         let is_well = matches!(result, Ok(TurnOutcome::Done));
         tracing::debug!(outcome = ?result.ok(), left_over = entered.len(), "turn over");
-        let (prompt, rest) = LeftOver { entered, draft: typed }.after(is_well);
+        let (next, rest) = LeftOver { entered, draft: typed }.after(is_well);
         *draft = rest;
         let warning = self.warning().await;
-        match prompt {
-            Some(prompt) => Then::Prompt(warning, prompt),
+        match next {
+            Some(line) => Then::Next(warning, line),
             None => Then::Say(warning),
         }
     }
@@ -276,16 +280,22 @@ mod tests {
     }
 
     #[test]
-    fn what_came_too_late_is_sent_after_a_good_end_and_else_stands_in_the_editor() {
-        let left = |entered: &[&str], draft: &str| LeftOver {
+    fn what_came_too_late_is_done_after_a_good_end_and_else_stands_in_the_line() {
+        let draft = |text: &str, is_entered| Draft { text: text.to_owned(), is_entered };
+        let left = |entered: &[&str], draft| LeftOver {
             entered: entered.iter().map(|&line| line.to_owned()).collect(),
-            draft: draft.to_owned(),
+            draft,
         };
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(left(&[], "half").after(true), (None, "half".to_owned()));
-        assert_eq!(left(&["a", "b"], "half").after(true), (text("a\nb"), "half".to_owned()));
-        assert_eq!(left(&["a", "b"], "half").after(false), (None, "a\nb\nhalf".to_owned()));
-        assert_eq!(left(&["a"], "").after(false), (None, "a".to_owned()));
+        let half = || draft("half", false);
+        assert_eq!(left(&[], half()).after(true), (None, half()));
+        assert_eq!(left(&["a", "b"], half()).after(true), (text("a\nb"), half()));
+        assert_eq!(left(&["a", "b"], half()).after(false), (None, draft("a\nb\nhalf", false)));
+        assert_eq!(left(&["a"], draft("", false)).after(false), (None, draft("a", false)));
+        let exit = || draft("/exit", true);
+        assert_eq!(left(&[], exit()).after(true), (text("/exit"), draft("", false)));
+        assert_eq!(left(&["a"], exit()).after(true), (text("a"), exit()));
+        assert_eq!(left(&[], exit()).after(false), (None, draft("/exit", false)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::approve::{self, Question};
 use crate::render::{Render, Typing};
 use crate::signals::{Signals, Stop};
 use crate::terminal;
-use crate::working::{Pastes, Typist, Wish, Working};
+use crate::working::{Draft, Pastes, Typist, Wish, Working};
 
 /// How often a display that changes with time is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -33,8 +33,8 @@ pub(crate) struct Ui {
 struct Shown {
     /// Turns.
     turns: u64,
-    /// What was typed during the last of them and not entered.
-    draft: String,
+    /// What was typed during the last of them and is not for the model.
+    draft: Draft,
 }
 
 /// A turn begins, during which a person may type.
@@ -42,7 +42,7 @@ struct Listen {
     queue: Arc<Queue>,
     pastes: Pastes,
     /// What was typed already.
-    draft: String,
+    draft: Draft,
     /// Told when the keyboard is listened to.
     done: oneshot::Sender<()>,
 }
@@ -78,7 +78,7 @@ impl Ui {
 
     /// Takes lines for `queue` from the keyboard until the end of the turn that begins now, where that
     /// is a terminal; `draft` was typed already.
-    pub(crate) async fn listen(&self, queue: Arc<Queue>, pastes: Pastes, draft: String) {
+    pub(crate) async fn listen(&self, queue: Arc<Queue>, pastes: Pastes, draft: Draft) {
         let (done, listening) = oneshot::channel();
         if self.listen.send(Listen { queue, pastes, draft, done }).await.is_err()
             || listening.await.is_err()
@@ -88,13 +88,13 @@ impl Ui {
     }
 
     /// Waits until the end of the `count`th turn has been shown, or the thread has ended. Returns what
-    /// was typed meanwhile and not entered.
-    pub(crate) async fn shown(&mut self, count: u64) -> String {
+    /// was typed meanwhile and is not for the model.
+    pub(crate) async fn shown(&mut self, count: u64) -> Draft {
         match self.turns.wait_for(|shown| shown.turns >= count).await {
             Ok(shown) => shown.draft.clone(),
             Err(_) => {
                 tracing::debug!("the screen ended before the turn's end was shown");
-                String::new()
+                Draft::default()
             }
         }
     }
@@ -164,7 +164,7 @@ impl Screen {
             _ => None,
         };
         let is_end = matches!(event, AgentEvent::TurnFinished(_));
-        let draft = if is_end { self.stop_listening().await } else { String::new() };
+        let draft = if is_end { self.stop_listening().await } else { Draft::default() };
         if self.failure.is_none() {
             // Windows change their width; a look at it once a step is enough.
             if matches!(event, AgentEvent::StepStarted { .. }) {
@@ -217,9 +217,9 @@ impl Screen {
         }
     }
 
-    /// The turn is over. Returns what was typed and not entered.
-    async fn stop_listening(&mut self) -> String {
-        let Some(mut working) = self.working.take() else { return String::new() };
+    /// The turn is over. Returns what was typed and is not for the model.
+    async fn stop_listening(&mut self) -> Draft {
+        let Some(mut working) = self.working.take() else { return Draft::default() };
         let had_it = working.put_aside().await;
         if self.failure.is_none() {
             let gone = self.renderer.typing(&Typing::default(), terminal::extent());
@@ -249,6 +249,7 @@ impl Screen {
         let result = gone.and(self.renderer.take_keys(false));
         self.check(result);
         terminal::suspend();
+        self.renderer.came_back();
         self.take_up();
     }
 

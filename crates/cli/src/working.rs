@@ -17,8 +17,7 @@ use crate::keyboard::reader::Reader;
 use crate::render::{PROMPT_COLUMNS, Typing};
 
 /// What is said of a command.
-const AT_THE_PROMPT: &str =
-    "Commands work at the prompt: this one waits here until the turn is over.";
+const AT_THE_PROMPT: &str = "Commands work at the prompt: this one waits for the end of the turn.";
 
 /// Most bytes of a paste.
 const MOST_PASTED: usize = 16 << 20;
@@ -72,17 +71,31 @@ pub(crate) struct Typist {
     /// How many pastes the session holds.
     pastes: Pastes,
     line: Line,
+    /// The line is a command and was entered: it waits for the prompt.
+    is_entered: bool,
     hint: Option<&'static str>,
+}
+
+/// What was typed while a turn ran and does not wait for the model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// The line, pastes between their marks.
+    pub(crate) text: String,
+    /// It is a command and was entered.
+    pub(crate) is_entered: bool,
 }
 
 impl Typist {
     /// A person who has typed `draft` so far.
-    pub(crate) fn new(queue: Arc<Queue>, pastes: Pastes, draft: &str) -> Self {
-        Self { queue, pastes, line: Line::with_pastes(draft), hint: None }
+    pub(crate) fn new(queue: Arc<Queue>, pastes: Pastes, draft: &Draft) -> Self {
+        let hint = draft.is_entered.then_some(AT_THE_PROMPT);
+        let line = Line::with_pastes(&draft.text);
+        Self { queue, pastes, line, is_entered: draft.is_entered, hint }
     }
 
     /// Does what a key says.
     pub(crate) fn press(&mut self, key: &Key) -> Wish {
+        let is_command = std::mem::take(&mut self.is_entered);
         self.hint = None;
         match key {
             Key::Enter => self.enter(),
@@ -92,7 +105,10 @@ impl Typist {
                 }
             }
             Key::Escape | Key::Interrupt => return Wish::EndTurn,
-            Key::Suspend => return Wish::Suspend,
+            Key::Suspend => {
+                self.is_entered = is_command;
+                return Wish::Suspend;
+            }
             Key::Paste(payload) => {
                 self.line.paste(payload);
                 // A character may be cut in two at the end.
@@ -113,6 +129,7 @@ impl Typist {
                 false => self.hint = Some(FULL),
             },
             commands::Line::Command(_) | commands::Line::Wrong(_) => {
+                self.is_entered = true;
                 self.hint = Some(AT_THE_PROMPT);
             }
         }
@@ -139,9 +156,9 @@ impl Typist {
         notices.iter().map(show).collect()
     }
 
-    /// The line that was not entered.
-    pub(crate) fn draft(&self) -> String {
-        self.line.text()
+    /// The line that did not go to the queue.
+    pub(crate) fn draft(&self) -> Draft {
+        Draft { text: self.line.text(), is_entered: self.is_entered }
     }
 }
 
@@ -218,8 +235,9 @@ mod tests {
     use super::*;
 
     fn typist(draft: &str) -> (Typist, Arc<Queue>) {
+        let draft = Draft { text: draft.to_owned(), is_entered: false };
         let queue = Arc::new(Queue::default());
-        (Typist::new(Arc::clone(&queue), Pastes::default(), draft), queue)
+        (Typist::new(Arc::clone(&queue), Pastes::default(), &draft), queue)
     }
 
     fn press(typist: &mut Typist, keys: &str) {
@@ -234,7 +252,7 @@ mod tests {
         press(&mut typist, "one\rtwo\r  \rthree");
         assert_eq!(queue.waiting(), ["one", "two"]);
         press(&mut typist, "\x1b[A");
-        assert_eq!((typist.draft().as_str(), queue.waiting().len()), ("three", 2));
+        assert_eq!((typist.draft().text.as_str(), queue.waiting().len()), ("three", 2));
         press(&mut typist, "\x15\x1b[A!\r");
         assert_eq!(queue.waiting(), ["one", "two!"]);
     }
@@ -244,12 +262,12 @@ mod tests {
         let (mut typist, queue) = typist("");
         for line in ["/clear", "/nonsense"] {
             press(&mut typist, &format!("\x15{line}\r"));
-            assert_eq!(typist.draft(), line);
+            assert_eq!(typist.draft(), Draft { text: line.to_owned(), is_entered: true });
             assert_eq!(typist.view(80).hint, Some(AT_THE_PROMPT));
         }
         assert_eq!(queue.waiting(), Vec::<String>::new());
         press(&mut typist, "x");
-        assert_eq!(typist.view(80).hint, None);
+        assert_eq!((typist.view(80).hint, typist.draft().is_entered), (None, false));
     }
 
     #[test]
@@ -257,7 +275,7 @@ mod tests {
         let (mut typist, queue) = typist("");
         while queue.push("full") {}
         press(&mut typist, "more\r");
-        assert_eq!((typist.draft().as_str(), typist.view(80).hint), ("more", Some(FULL)));
+        assert_eq!((typist.draft().text.as_str(), typist.view(80).hint), ("more", Some(FULL)));
     }
 
     #[test]
@@ -297,6 +315,6 @@ mod tests {
     fn escape_ends_the_turn_and_leaves_the_line() {
         let (mut typist, _queue) = typist("half a li");
         assert_eq!(typist.press(&Key::Escape), Wish::EndTurn);
-        assert_eq!(typist.draft(), "half a li");
+        assert_eq!(typist.draft(), Draft { text: "half a li".into(), is_entered: false });
     }
 }

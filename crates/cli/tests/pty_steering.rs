@@ -197,18 +197,31 @@ fn an_interrupted_turn_gives_its_lines_back_and_runs_none_of_them() {
 }
 
 #[test]
-fn a_command_entered_while_a_turn_runs_waits_for_the_prompt() {
+fn a_command_entered_while_a_turn_runs_is_done_at_its_end() {
     let (home, model, mut pty) = at_work([Answer::text("as you say")]);
     pty.send("/help\r");
     pty.expect("Commands work at the prompt");
     open(&home);
     pty.expect("as you say");
     pty.expect("2 steps");
-    pty.expect_prompt();
-    pty.expect("/help");
-    pty.send("\r");
+    pty.expect("> /help");
     pty.expect("this list");
+    pty.expect_prompt();
     assert!(model.requests().iter().all(|request| !request.to_string().contains("/help")));
+}
+
+#[test]
+fn a_command_that_was_changed_again_or_whose_turn_was_interrupted_is_not_done() {
+    for keys in ["\x03", "x\x03"] {
+        let (_home, _model, mut pty) = at_work([Answer::text("well")]);
+        pty.send("/exit\r");
+        pty.expect("Commands work at the prompt");
+        pty.send(keys);
+        pty.expect("cancelled");
+        pty.expect_prompt();
+        pty.expect("/exit");
+        ask(&mut pty, "\x15still here", "well");
+    }
 }
 
 #[test]
@@ -261,14 +274,16 @@ fn a_delivered_line_is_in_the_session_once_after_the_program_was_killed() {
 
 #[test]
 fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
-    let (_home, _model, mut pty) = at_work([Answer::text("well")]);
-    pty.send("half");
-    pty.expect("half");
-    assert!(!pty.is_cooked());
-    pty.signal(Signal::SIGTERM);
-    assert_eq!(pty.code(), 143);
-    assert!(pty.is_cooked());
-    pty.expect("\x1b[?2004l\x1b[?25h\x1b[0m");
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let (_home, _model, mut pty) = at_work([Answer::text("well")]);
+        pty.send("half");
+        pty.expect("half");
+        assert!(!pty.is_cooked());
+        pty.signal(signal);
+        assert_eq!(pty.code(), code);
+        assert!(pty.is_cooked());
+        pty.expect("\x1b[?2004l\x1b[?25h\x1b[0m");
+    }
 }
 
 /// A paste as a terminal sends it.

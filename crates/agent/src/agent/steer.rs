@@ -1,9 +1,12 @@
 //! Where notices enter the dialogue: with the results of a batch, or when the model would end the turn.
 
+use std::borrow::Cow;
+
 use llm::ContentBlock;
 
 use super::{Agent, Run};
 use crate::event::AgentEvent;
+use crate::paste;
 use crate::steering::Notice;
 use crate::turn::{Input, Next};
 
@@ -22,6 +25,18 @@ impl Agent {
         let state = self.session.state();
         notices.retain(|notice| !state.was_delivered(&notice.id));
         notices
+    }
+
+    /// A prompt as the session may keep it.
+    pub(super) fn sealed(&self, mut prompt: Vec<ContentBlock>) -> Vec<ContentBlock> {
+        for block in &mut prompt {
+            if let ContentBlock::Text { text, .. } = block
+                && let Cow::Owned(sealed) = paste::sealed(text, self.tools.redactor())
+            {
+                *text = sealed;
+            }
+        }
+        prompt
     }
 
     /// What the model reads of them, and their ids.

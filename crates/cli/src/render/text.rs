@@ -422,6 +422,10 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
         self.out.flush()
     }
 
+    fn came_back(&mut self) {
+        self.below.restart();
+    }
+
     fn can_show_typing(&self) -> bool {
         self.audience == Audience::Conversation && self.look.out.is_on
     }

@@ -56,6 +56,11 @@ impl Below {
         }
     }
 
+    /// What follows above begins at the start of a line.
+    pub(super) fn restart(&mut self) {
+        self.column = 0;
+    }
+
     /// What takes the rows away, if they stand there.
     pub(super) fn lift(&mut self) -> Option<Ink> {
         self.lift.take()

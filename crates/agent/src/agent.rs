@@ -238,6 +238,11 @@ impl Agent {
         &mut self.policy
     }
 
+    /// The bytes of the file that the session is kept in; nothing where it is not kept.
+    pub fn kept_bytes(&self) -> Option<u64> {
+        self.session.kept_bytes()
+    }
+
     /// The size in bytes of what every request holds whatever was said: instructions and tools.
     pub fn fixed_bytes(&self) -> usize {
         let system = self.session.state().system().map_or(0, |system| system.len());

@@ -114,6 +114,11 @@ impl Session {
         &self.state
     }
 
+    /// The bytes of the file it is kept in; nothing where it is not kept.
+    pub fn kept_bytes(&self) -> Option<u64> {
+        self.journal.as_ref().map(Journal::len)
+    }
+
     /// The messages so far.
     pub fn messages(&self) -> &[Arc<Message>] {
         self.state.messages()

@@ -41,6 +41,7 @@ pub(crate) use self::equipment::{builtin_tools, demo_commands};
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
+pub(crate) use self::session::Growth;
 use crate::approve::{Interactive, Keeping, Question};
 use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
@@ -229,6 +230,7 @@ impl Work {
         });
         let (events, receiver) = agent::channel::channel();
         let Resolved { provider, model, room, .. } = model;
+        let growth = session.choice.growth(&configuration.settings.runtime.sessions);
         let opening = self.opening(session, &model, &cwd);
         let tail = history::tail(&opening.state);
         let asked = (provider, model, opening);
@@ -237,7 +239,7 @@ impl Work {
         let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, room, models, history, tail, queue, pastes }
+        Ok(Repl { agent, events, ui, signals, room, growth, models, history, tail, queue, pastes }
             .run()
             .await)
     }
@@ -268,17 +270,28 @@ impl Work {
         self.session_id.clone_from(&choice.id);
         let resumed = choice.resume(cwd, limits)?;
         let crowded = choice.crowded(limits);
-        for notice in resumed.iter().flat_map(|resumed| &resumed.notices).chain(&crowded) {
-            complain(&format!("anvil: {notice}\n"));
+        for problem in resumed.iter().flat_map(|resumed| &resumed.problems).chain(&crowded) {
+            complain(&format!("anvil: {problem}\n"));
+        }
+        for notice in resumed.iter().flat_map(|resumed| &resumed.notices) {
+            self.inform(notice);
         }
         Ok(Session { choice, resumed: resumed.map(|resumed| resumed.opening) })
+    }
+
+    /// Tells a person what is no problem. A program that reads JSON gets standard error without it.
+    fn inform(&self, notice: &str) {
+        match self.args.output_format {
+            OutputFormat::Text => complain(&format!("anvil: {notice}\n")),
+            OutputFormat::Json | OutputFormat::StreamJson => tracing::info!(notice),
+        }
     }
 
     /// What the agent goes on with, or begins.
     fn opening(&self, session: Session, model: &ModelRef, cwd: &Path) -> Opening {
         if let Some(before) = session.model().filter(|before| *before != model.label) {
-            complain(&format!(
-                "anvil: {before} answered before and {} answers now; what only the other can read is left out\n",
+            self.inform(&format!(
+                "{before} answered before and {} answers now; what only the other can read is left out",
                 model.label
             ));
         }

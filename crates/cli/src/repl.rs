@@ -13,7 +13,7 @@ use agent::{Agent, TurnOutcome, paste, sanitize};
 use llm::{ContentBlock, Role};
 
 use self::editor::{Editor, Input};
-use crate::app::{Models, Room};
+use crate::app::{Growth, Models, Room};
 use crate::commands::{self, Command, Line, Permissions};
 use crate::exit::Exit;
 use crate::headless::output_failed;
@@ -36,6 +36,8 @@ pub(crate) struct Repl {
     pub(crate) signals: Signals,
     /// How much of a request the server takes in.
     pub(crate) room: Room,
+    /// How large sessions have become.
+    pub(crate) growth: Growth,
     /// Where models come from, for `/model`.
     pub(crate) models: Models,
     /// Where the lines that were typed are kept; nowhere without a data folder.
@@ -229,10 +231,12 @@ impl Repl {
         }
     }
 
-    /// What has to be known about the server's room, as a line.
+    /// What has to be known before the next prompt about the server's room and the size of sessions, as
+    /// lines.
     async fn warning(&mut self) -> String {
-        let warning = self.room.warning(self.agent.fixed_bytes()).await;
-        warning.map(|warning| format!("{warning}\n")).unwrap_or_default()
+        let room = self.room.warning(self.agent.fixed_bytes()).await;
+        let sizes = self.growth.news(self.agent.kept_bytes());
+        room.into_iter().chain(sizes).map(|warning| format!("{warning}\n")).collect()
     }
 
     async fn leave(self, exit: Exit) -> Exit {

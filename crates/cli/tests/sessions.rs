@@ -8,9 +8,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use support::model::{Answer, Model};
+use support::pty::{Pty, ask as converse};
 use support::{Home, Ran, run};
 
 fn ask(home: &Home, model: &Model, args: &[&str]) -> Ran {
@@ -315,6 +316,53 @@ fn another_model_than_before_is_told() {
     let mut command = home.anvil_with(&Model::new([Answer::text("Yes.")]));
     let ran = run(command.args(["-p", "x", "-c", "-m", "anthropic:other", "--no-stdin"]));
     assert!(ran.assert_code(0).err.contains("anthropic:other answers now"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_no_problem_is_told_to_people_and_leaves_standard_error_of_programs_empty() {
+    let (home, id) = one();
+    let elsewhere = home.home();
+    let go_on = |format: &str| {
+        let mut command = home.anvil_with(&Model::new([Answer::text("Yes.")]));
+        let args = ["-p", "x", "-r", &id, "-m", "anthropic:other", "--no-stdin"];
+        run(command.args(args).args(["--output-format", format]).current_dir(&elsewhere))
+    };
+    let told = go_on("text");
+    for part in ["goes on in", "anthropic:other answers now"] {
+        assert!(told.assert_code(0).err.contains(part), "{part}: {}", told.err);
+    }
+    for format in ["json", "stream-json"] {
+        // One that was asked last is no other.
+        let text = fs::read_to_string(file(&home, &id)).unwrap();
+        fs::write(file(&home, &id), text.replace("anthropic:other", "anthropic:older")).unwrap();
+        assert_eq!(go_on(format).assert_code(0).err, "", "{format}");
+    }
+    // What is lost is a problem in any form.
+    let file = file(&home, &id);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text + "{\"v\":1,\"se").unwrap();
+    let ran = ask(&home, &Model::new([Answer::text("Yes.")]), &["-p", "x", "-r", &id]);
+    assert!(ran.assert_code(0).err.contains("was never finished"), "{}", ran.err);
+}
+
+#[test]
+fn a_conversation_tells_once_that_its_file_grows_toward_the_limit() {
+    let home = Home::new();
+    fs::create_dir_all(home.config()).unwrap();
+    fs::write(home.config().join("config.toml"), "[sessions]\nmax_file_mb = 1\n").unwrap();
+    let long = json!({"a": 1, "op": "add", "b": 1, "c": "x".repeat(900_000)});
+    let model = Model::new([
+        Answer::call("calculator", long),
+        Answer::text("So much."),
+        Answer::text("And more."),
+    ]);
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    converse(&mut pty, "go", "So much.");
+    converse(&mut pty, "again", "And more.");
+    pty.send("\x04");
+    assert_eq!(pty.code(), 0);
+    assert_eq!(pty.all().matches("sessions.max_file_mb").count(), 1, "{}", pty.all());
 }
 
 #[test]

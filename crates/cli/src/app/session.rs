@@ -29,7 +29,9 @@ pub(super) struct Choice {
 pub(super) struct Resumed {
     /// What it holds, and where it goes on.
     pub(super) opening: Opening,
-    /// What a person has to know.
+    /// What is not as it should be.
+    pub(super) problems: Vec<String>,
+    /// What a person at the terminal may want to know.
     pub(super) notices: Vec<String>,
 }
 
@@ -87,7 +89,7 @@ impl Choice {
             Some(_) => retention::of_file(&entry.id, entry.size, limits),
             None => Ok(None),
         };
-        let mut notices: Vec<String> = near.map_err(StartError::Session)?.into_iter().collect();
+        let mut problems: Vec<String> = near.map_err(StartError::Session)?.into_iter().collect();
         let (journal, state) = match &self.store {
             None => (None, journal::load(&entry.path).map_err(session)?.state),
             Some(store) if self.is_fork => {
@@ -98,7 +100,7 @@ impl Choice {
             Some(_) => {
                 let (journal, loaded) = Journal::open(&entry.path, redactor).map_err(session)?;
                 if let Some(torn) = loaded.torn {
-                    notices.push(format!(
+                    problems.push(format!(
                         "line {} of the session was never finished: it is kept in {}, and the session goes \
                          on without it",
                         torn.line,
@@ -108,13 +110,27 @@ impl Choice {
                 (Some(journal), loaded.state)
             }
         };
-        notices.extend(state.meta().and_then(|meta| elsewhere(&meta.cwd, cwd)));
-        Ok(Some(Resumed { opening: Opening { state, journal, trouble: None }, notices }))
+        let mut notices = Vec::new();
+        match state.meta().map_or(Place::Here, |meta| elsewhere(&meta.cwd, cwd)) {
+            Place::Here => {}
+            Place::Another(notice) => notices.push(notice),
+            Place::Lost(problem) => problems.push(problem),
+        }
+        let opening = Opening { state, journal, trouble: None };
+        Ok(Some(Resumed { opening, problems, notices }))
     }
 
     /// What a person has to know about the size of all sessions.
     pub(super) fn crowded(&self, limits: &SessionsSection) -> Option<String> {
         retention::of_all(self.store.as_ref()?.total_bytes(), limits)
+    }
+
+    /// What the conversation tells about sizes later on, which is not what was told at its start.
+    pub(super) fn growth(&self, limits: &SessionsSection) -> Growth {
+        let told = retention::Told::nothing(limits.clone());
+        let mut growth = Growth { told, store: self.store.clone() };
+        growth.news(self.resumed.as_ref().map(|entry| entry.size));
+        growth
     }
 
     /// A new session. Where it cannot be kept it goes on all the same, and the reason is told with its
@@ -124,6 +140,21 @@ impl Choice {
             Some(store) => kept_in(store, meta),
             None => Opening::unsaved(meta),
         }
+    }
+}
+
+/// How large sessions become while a conversation goes on.
+pub(crate) struct Growth {
+    told: retention::Told,
+    store: Option<Store>,
+}
+
+impl Growth {
+    /// What a person has to know since the last time; `file` is the size of the session's file, if it has
+    /// one.
+    pub(crate) fn news(&mut self, file: Option<u64>) -> Vec<String> {
+        let Some(store) = &self.store else { return Vec::new() };
+        self.told.news(file, || store.total_bytes())
     }
 }
 
@@ -152,16 +183,29 @@ fn session(error: impl Into<JournalError>) -> StartError {
     StartError::Session(format!("{error}{way}"))
 }
 
-/// What is told where the folder of the session is not the present one.
-fn elsewhere(recorded: &Path, cwd: &Path) -> Option<String> {
+/// Where a session began that goes on here.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Here,
+    /// What is told of another folder.
+    Another(String),
+    /// What is told of one that is gone.
+    Lost(String),
+}
+
+fn elsewhere(recorded: &Path, cwd: &Path) -> Place {
     if recorded == cwd || recorded.as_os_str().is_empty() {
-        return None;
+        return Place::Here;
     }
     let (is_there, recorded, here) = (recorded.is_dir(), recorded.display(), cwd.display());
-    Some(match is_there {
-        true => format!("the session began in the directory {recorded} and goes on in {here}"),
-        false => format!("the session's directory {recorded} is gone: it goes on in {here}"),
-    })
+    match is_there {
+        true => Place::Another(format!(
+            "the session began in the directory {recorded} and goes on in {here}"
+        )),
+        false => {
+            Place::Lost(format!("the session's directory {recorded} is gone: it goes on in {here}"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -171,10 +215,10 @@ mod tests {
     #[test]
     fn another_directory_is_told_and_a_lost_one_too() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(elsewhere(dir.path(), dir.path()), None);
-        let told = elsewhere(dir.path(), Path::new("/w")).unwrap();
+        assert_eq!(elsewhere(dir.path(), dir.path()), Place::Here);
+        let Place::Another(told) = elsewhere(dir.path(), Path::new("/w")) else { panic!() };
         assert!(told.contains("goes on in /w"), "{told}");
-        let gone = elsewhere(&dir.path().join("x"), Path::new("/w")).unwrap();
+        let Place::Lost(gone) = elsewhere(&dir.path().join("x"), Path::new("/w")) else { panic!() };
         assert!(gone.contains("directory") && gone.contains("is gone"), "{gone}");
     }
 }

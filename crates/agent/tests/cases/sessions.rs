@@ -1,6 +1,7 @@
 //! Kind `sessions`: files made by the real writer, what happens to them, and what loading them, listing
 //! them and going on with them shows.
 
+mod compacting;
 mod damaged;
 mod going_on;
 mod written;
@@ -29,12 +30,7 @@ use crate::support::{documents, ensure, fill_in, run_all, scratch, typed};
 const HOLDS: &str = "ANVIL_TEST_HOLDS_SESSION";
 
 /// Cases that this adapter has no operation for, and the tests that show the like.
-const PENDING: &[(&str, &str)] = &[
-    ("ses-compact-during-turn", "no operation; a_long_tool_session_is_summarised_without_tools…"),
-    ("ses-compact-no-gain", "no operation; a_window_that_instructions_fill_is_told…"),
-    ("ses-compact-overflow", "no operation; compacting_by_hand_… leaves the context alone"),
-    ("ses-compact-tool-call-summary", "no operation; compacting_by_hand_…"),
-];
+const PENDING: &[(&str, &str)] = &[];
 
 /// Cases about the program that goes on with a session; its own tests hold them.
 const OF_THE_PROGRAM: [&str; 2] = ["ses-cwd-gone", "ses-model-gone"];
@@ -97,6 +93,16 @@ enum Damage {
     ResumeWithModel {
         model: String,
     },
+    /// A person wants a summary.
+    Compact {
+        provider: String,
+    },
+    CompactWhileStreaming,
+    RunTurns {
+        n: usize,
+        window: u64,
+        fixed_overhead_tokens: usize,
+    },
 }
 
 #[derive(Deserialize)]
@@ -134,6 +140,11 @@ struct Expect {
     notice: Option<String>,
     second: Option<String>,
     interleaved: Option<bool>,
+    compactions: Option<usize>,
+    compactions_max: Option<usize>,
+    attempts_max: Option<usize>,
+    context_unchanged: Option<bool>,
+    failed_attempts_in_context: Option<usize>,
 }
 
 #[test]
@@ -160,6 +171,9 @@ fn run(case: &Value) -> Result<(), String> {
     let mut reports = None;
     for one in &damage {
         match one {
+            Damage::Compact { .. } | Damage::CompactWhileStreaming | Damage::RunTurns { .. } => {
+                return runtime.block_on(compacting::hold(&written, one, &expect));
+            }
             Damage::Kill9 => {}
             Damage::LeaveLockOfDeadPid => die_with(written.path())?,
             Damage::SecondProcessResumes => second(&written, &expect)?,

@@ -1,5 +1,8 @@
 //! Conversations that become longer than the model takes.
 
+mod kept;
+mod limits;
+
 use agent::agent::compaction::CompactError;
 use agent::{AgentEvent, TurnOutcome};
 use llm::testing::{Answer, script};

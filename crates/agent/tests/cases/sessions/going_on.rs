@@ -9,8 +9,8 @@ use agent::event::AgentEvent;
 use agent::session::Opening;
 use agent::session::journal::Journal;
 use agent::{
-    Agent, AgentConfig, AgentParts, Effects, OnCancel, PathSet, Tool, ToolContext, ToolError,
-    ToolOutput,
+    Agent, AgentConfig, AgentParts, Effects, ModelRef, OnCancel, PathSet, Tool, ToolContext,
+    ToolError, ToolOutput,
 };
 use async_trait::async_trait;
 use llm::testing::{Answer, ScriptedProvider};
@@ -61,6 +61,17 @@ impl GoingOn {
         provider: ScriptedProvider,
         model: &str,
     ) -> Result<Self, String> {
+        let config = AgentConfig { max_steps: 5, compact_at: 1.0, ..CONFIG };
+        Self::with(path, provider, agents::model(model), config)
+    }
+
+    /// The same with a model and limits of a test's own.
+    pub(super) fn with(
+        path: &Path,
+        provider: ScriptedProvider,
+        model: ModelRef,
+        config: AgentConfig,
+    ) -> Result<Self, String> {
         let opened = Journal::open(path, Arc::default()).map_err(|error| error.to_string())?;
         let (journal, loaded) = opened;
         let opening = Opening { state: loaded.state, journal: Some(journal), trouble: None };
@@ -68,10 +79,10 @@ impl GoingOn {
         let provider = Arc::new(provider);
         let (parts, events) = parts(Arc::clone(&provider) as _);
         let agent = Agent::new(AgentParts {
-            model: agents::model(model),
+            model,
             tools: registry([Arc::new(Counted(Arc::clone(&runs))) as _]),
             opening,
-            config: AgentConfig { max_steps: 5, compact_at: 1.0, ..CONFIG },
+            config,
             ..parts
         });
         Ok(Self { agent, provider, events, runs })
@@ -98,17 +109,23 @@ impl GoingOn {
     }
 
     /// How often a person was told that the session is not kept.
-    pub(super) async fn reports(mut self) -> usize {
+    pub(super) async fn reports(self) -> usize {
+        let is_trouble = |event: &&AgentEvent| matches!(event, AgentEvent::SessionTrouble { .. });
+        self.reported().await.iter().filter(is_trouble).count()
+    }
+
+    /// Everything that was reported.
+    pub(super) async fn reported(mut self) -> Vec<AgentEvent> {
         drop(self.agent);
-        let mut reports = 0;
+        let mut events = Vec::new();
         while let Some(event) = self.events.recv().await {
-            reports += usize::from(matches!(event, AgentEvent::SessionTrouble { .. }));
+            events.push(event);
         }
-        reports
+        events
     }
 }
 
-fn legal(messages: &[Arc<Message>]) -> Result<(), String> {
+pub(super) fn legal(messages: &[Arc<Message>]) -> Result<(), String> {
     validate_transcript(messages, Tail::Settled).map_err(|error| error.to_string())
 }
 

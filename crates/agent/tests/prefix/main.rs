@@ -20,9 +20,10 @@ use std::sync::Arc;
 use agent::session::Opening;
 use agent::session::journal::Journal;
 use agent::session::record::{Meta, StampReason};
+use agent::steering::Queue;
 use agent::{
     Agent, AgentConfig, AgentParts, Effects, ModelRef, OnCancel, PathSet, Tool, ToolContext,
-    ToolError, ToolOutput, TurnOutcome,
+    ToolError, ToolOutput, TurnOutcome, paste,
 };
 use async_trait::async_trait;
 use llm::providers::{Connection, connect};
@@ -71,6 +72,8 @@ struct Bench {
     dir: tempfile::TempDir,
     page: String,
     model: ModelRef,
+    /// What is entered while a turn runs.
+    queue: Arc<Queue>,
 }
 
 impl Bench {
@@ -82,7 +85,7 @@ impl Bench {
         let server = Server::start(&steps).await;
         let provider = connect(Connection::new(dialect, server.url())).unwrap();
         let (dir, page) = (tempfile::tempdir().unwrap(), "a page".to_owned());
-        Self { server, provider, dir, page, model: model("x:m") }
+        Self { server, provider, dir, page, model: model("x:m"), queue: Arc::default() }
     }
 
     fn path(&self) -> PathBuf {
@@ -107,6 +110,7 @@ impl Bench {
             tools: registry([Arc::new(Look { page: self.page.clone() }) as _]),
             config: AgentConfig { system: config.system.or(Some("be brief".into())), ..config },
             opening,
+            steering: Arc::clone(&self.queue) as _,
             ..parts
         });
         Talk { agent }
@@ -196,7 +200,10 @@ async fn each_request_begins_with_the_one_before_across_steps_turns_and_a_resume
         let revision = talk.revision();
         drop(talk);
         let mut talk = bench.resume();
-        assert_eq!(talk.say("go on").await, TurnOutcome::Done);
+        // A paste is kept with marks that no model sees, and a line entered meanwhile goes with results.
+        bench.queue.push("look at the margin too");
+        let pasted = format!("go on with {}", paste::embed("a pasted\nnote"));
+        assert_eq!(talk.say(&pasted).await, TurnOutcome::Done);
         assert_eq!(talk.say("and now?").await, TurnOutcome::Done);
         assert_eq!(talk.revision(), revision, "{dialect:?}");
 
@@ -212,6 +219,10 @@ async fn each_request_begins_with_the_one_before_across_steps_turns_and_a_resume
             "{dialect:?}: {last}"
         );
         assert!(last.contains("look at two pages") && last.contains("and now?"), "{last}");
+        for said in ["look at the margin too", "a pasted\\nnote"] {
+            assert_eq!(last.matches(said).count(), 1, "{dialect:?}: {last}");
+        }
+        assert!(!last.contains(paste::MARK), "{dialect:?}: {last}");
         // What the model thought goes back to it, signed or sealed, or as its server wants it.
         let thought = match dialect {
             Dialect::Anthropic | Dialect::Gemini => "c2lnbmVk",

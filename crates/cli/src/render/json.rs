@@ -202,6 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn a_count_that_nobody_told_is_null_and_one_of_zero_is_zero() {
+        let mut told = summary();
+        told.usage.counts.cache_read = Some(0);
+        let end = AgentEvent::TurnFinished(told);
+        let mut out = Vec::new();
+        Json::new(&mut out, "s-1".into()).event(&end).unwrap();
+        for text in [String::from_utf8(out).unwrap(), lines(&[end]).remove(0)] {
+            assert!(text.contains(r#""cache_read_tokens":0,"cache_write_tokens":null"#), "{text}");
+        }
+    }
+
+    #[test]
     fn every_line_is_numbered_without_gaps_and_names_its_session() {
         let call = AgentEvent::ToolCallStarted {
             id: "c".into(),

@@ -45,13 +45,13 @@ pub enum CompactError {
     Cancelled,
     /// A summary would be no shorter.
     #[error(
-        "the conversation was not compacted and is as it was: a summary would leave {after} of about {before} \
-         tokens, which gains nothing; go on, or begin anew with /clear"
+        "the conversation was not compacted and is as it was: the summary would take about {after} tokens in \
+         the place of {before}, which gains nothing; go on, or begin anew with /clear"
     )]
     NoGain {
-        /// Estimated tokens of the next request as it is.
+        /// Estimated tokens of the dialogue.
         before: u64,
-        /// The same with the summary.
+        /// The same of what would take its place.
         after: u64,
     },
     /// Instructions and tools leave no room.
@@ -257,9 +257,10 @@ impl Agent {
         let text = summary.map_err(CompactError::Failed)?;
         let dialogue = Dialogue::of(self.session.state());
         let replacement = compact::summarised(&text, &dialogue, room / 2);
-        let after = self.tokens_with(&replacement);
-        if after >= before {
-            return Err(CompactError::NoGain { before, after });
+        // Estimates of both: what a server counted is not to be compared with an estimate.
+        let (said, instead) = (dialogue.tokens(), replacement.tokens());
+        if instead >= said {
+            return Err(CompactError::NoGain { before: said, after: instead });
         }
         let compacted =
             self.replace_all(replacement, ReplaceReason::Compacted, before, &run).await?;

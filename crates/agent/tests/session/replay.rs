@@ -191,6 +191,9 @@ fn a_file_of_the_first_version_loads_for_ever() {
     assert_eq!(loaded.state.system().unwrap().as_ref(), "Be brief.");
     assert_eq!(loaded.state.cost_usd(), Some(0.5));
     assert!(loaded.state.was_delivered("n1") && loaded.state.turns() == 1);
+    // What nobody told then is all of the message.
+    assert_eq!(loaded.state.stand_in().map(|stand_in| stand_in.blocks), Some(1));
+    assert!(loaded.state.stand_in().unwrap().said.is_empty());
 }
 
 proptest! {

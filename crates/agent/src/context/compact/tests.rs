@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::context::budget::ContextBudget;
 use crate::paste;
 
 fn picture() -> ImageData {
@@ -141,6 +142,35 @@ proptest! {
             messages.extend(more.into_iter().skip(1).map(renamed));
             before = Some(new);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_fitted_the_model_once_is_below_its_limit_after_one_compaction_that_no_model_helped(
+        first in spoken(),
+        steps in prop::collection::vec(step(), 0..8),
+        spare in 0u64..3_000,
+        fixed_share in 0u64..50,
+        at in 0.3f64..1.0,
+    ) {
+        let first = if first.is_empty() { vec![ContentBlock::text("x")] } else { first };
+        let messages = dialogue(first, &steps);
+        let told = over(&messages, None);
+        // The dialogue fits beside instructions that take up to half of the window.
+        let window = (told.tokens() + 2_000 + spare) * 100 / (100 - fixed_share);
+        let fixed = window * fixed_share / 100;
+        let budget = ContextBudget::new(Some(window), 0, at);
+        let room = budget.limit().unwrap().saturating_sub(fixed);
+        let most = (room / 2).min(told.tokens() / 2);
+        prop_assume!(most >= LEAST);
+        let new = digested(&told, most);
+        let after = fixed + new.tokens();
+        prop_assert!(!budget.should_compact(after), "{after} of {window} at {at}");
+        prop_assert!(2 * new.tokens() <= told.tokens());
+        validate_transcript(&new.messages, Tail::Settled).unwrap();
     }
 }
 

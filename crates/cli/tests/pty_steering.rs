@@ -226,8 +226,12 @@ fn a_command_that_was_changed_again_or_whose_turn_was_interrupted_is_not_done() 
 
 #[test]
 fn nothing_typed_before_a_question_answers_it() {
+    let gate = Gate::default();
     let calls = ["cat gate", "touch made"].map(|command| ("bash", json!({"command": command})));
-    let answers = [Answer::Calls(String::new(), calls.to_vec()), Answer::text("as you wish")];
+    let answers = [
+        Answer::Calls(String::new(), calls.to_vec()),
+        Answer::Held("as you wish".into(), gate.clone()),
+    ];
     let (home, model) = (Home::new(), Model::new(answers));
     mkfifo(&home.work().join("gate"), Mode::S_IRWXU).unwrap();
     let mut pty = Pty::start(&home, &model);
@@ -244,6 +248,8 @@ fn nothing_typed_before_a_question_answers_it() {
     pty.expect("instead?");
     pty.send("\r");
     pty.expect("as you wish");
+    pty.expect("» \x1b[0my");
+    gate.open();
     pty.expect("2 steps");
     pty.expect_prompt();
     pty.expect("y");

@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Replay {
         /// Its id, or the beginning of it
         id: String,
-        /// All of what was pasted in the place of [paste #1 · 42 lines]
+        /// Show all of what was pasted, and no chips
         #[arg(long)]
         expand: bool,
     },
@@ -104,7 +104,7 @@ pub(crate) enum SessionsAction {
     Show {
         /// Its id, or the beginning of it
         id: String,
-        /// All of what was pasted in the place of [paste #1 · 42 lines]
+        /// Show all of what was pasted, and no chips
         #[arg(long)]
         expand: bool,
     },

@@ -31,7 +31,7 @@ use crate::registry::ToolRegistry;
 use crate::session::journal::JournalError;
 use crate::session::record::{How, Record, StampReason};
 use crate::session::reduce::{ReduceError, State};
-use crate::session::{AddUserError, Opening, Session};
+use crate::session::{AddUserError, Opening, Session, SystemText};
 use crate::steering::Steering;
 use crate::turn::{Input, Next, Turn};
 
@@ -65,7 +65,7 @@ pub struct AgentConfig {
     /// Longest wall time of one turn.
     pub max_wall_time: Option<Duration>,
     /// System text of a new session; one that goes on keeps its own.
-    pub system: Option<String>,
+    pub system: Option<SystemText>,
     /// The share of the model's context window, up to 1, from which on the dialogue is summarised.
     pub compact_at: f64,
 }
@@ -259,7 +259,11 @@ impl Agent {
     /// one so far. Servers then read all of the dialogue anew, so there has to be a reason.
     pub fn restamp(&mut self, reason: StampReason) {
         let Some(system) = &self.config.system else { return };
-        if self.session.state().system().map(|earlier| &**earlier) != Some(system.as_str()) {
+        let state = self.session.state();
+        let has_text = state.system().is_some_and(|earlier| **earlier == *system.text);
+        // One that was noted and differs would be found to differ by every later run.
+        if !has_text || state.basis().is_some_and(|earlier| Some(earlier) != system.basis.as_ref())
+        {
             self.session.stamp(system, reason);
         }
     }

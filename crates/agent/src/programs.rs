@@ -7,6 +7,7 @@
 //! call.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -72,6 +73,18 @@ impl PathPrograms {
         });
         programs.folders = folders.collect();
         programs
+    }
+
+    /// The path with the folders in which no tool can write, as in the variable `PATH`.
+    pub fn trusted_path(&self) -> OsString {
+        let folders = self.folders.iter().filter(|folder| folder.is_trusted);
+        // They were joined by the same sign.
+        std::env::join_paths(folders.map(|folder| &folder.dir)).unwrap_or_default()
+    }
+
+    /// When the folders of the path changed last, those that are there: not by what, only that.
+    pub fn changes(&self) -> Vec<SystemTime> {
+        self.folders.iter().filter_map(|folder| modified(&folder.dir)).collect()
     }
 
     /// Whether the path lies where no tool can write, as it is written and as it is resolved.

@@ -12,6 +12,7 @@ mod bwrap;
 mod command;
 mod denial;
 mod environment;
+mod identity;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(not(target_os = "linux"))]
@@ -225,6 +226,16 @@ impl Sandbox {
             SandboxPolicy::FullAccess | SandboxPolicy::External => return false,
         };
         self.plan(may_write).is_ok_and(|plan| !plan.ground.shows(path))
+    }
+
+    /// What holds commands back, where anything does.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Further folders that commands write beside the workspace.
+    pub fn further_writable(&self) -> &[PathBuf] {
+        &self.layout.writable
     }
 
     /// How commands are confined.

@@ -19,7 +19,7 @@ use llm::{
 use sha2::{Digest as _, Sha256};
 
 use self::journal::{Journal, JournalError};
-use self::record::{Change, Meta, Record, ReplaceReason, StampReason};
+use self::record::{Basis, Change, Meta, Record, ReplaceReason, StampReason};
 use self::reduce::{ReduceError, State};
 use crate::agent::ModelRef;
 use crate::context::prefix::{Prefix, Section};
@@ -49,6 +49,21 @@ impl Opening {
 impl Default for Opening {
     fn default() -> Self {
         Self::unsaved(Meta::default())
+    }
+}
+
+/// What every request of a session begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemText {
+    /// The text as it is sent.
+    pub text: String,
+    /// What it was made from.
+    pub basis: Option<Basis>,
+}
+
+impl From<&str> for SystemText {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), basis: None }
     }
 }
 
@@ -273,9 +288,10 @@ impl Session {
     }
 
     /// What every request begins with from here on.
-    pub fn stamp(&mut self, system: &str, reason: StampReason) {
-        let digest = Sha256::digest(system).iter().map(|byte| format!("{byte:02x}")).collect();
-        let record = Record::SystemStamped { text: system.to_owned(), digest, reason };
+    pub fn stamp(&mut self, system: &SystemText, reason: StampReason) {
+        let SystemText { text, basis } = system.clone();
+        let digest = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let record = Record::SystemStamped { text, digest, reason, basis };
         self.commit(&record).expect("a session that has begun takes any system text");
     }
 

@@ -4,11 +4,13 @@ pub(crate) mod config;
 mod environment;
 mod equipment;
 mod examine;
+mod inquiry;
 mod instructions;
 mod lookup;
 mod models;
 mod plan;
 pub(crate) mod policy;
+mod reports;
 mod retention;
 mod room;
 mod sandbox;
@@ -38,6 +40,7 @@ use self::config::Configuration;
 use self::environment::{Environment, var};
 use self::equipment::{Equipment, commands, equipment};
 pub(crate) use self::equipment::{builtin_tools, demo_commands};
+use self::inquiry::{Asking, Inquiry};
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
@@ -178,11 +181,14 @@ impl Work {
         let opening = self.opening(session, &model, &cwd);
         let asked = (provider, model, opening);
         let watchers = (events.clone(), Arc::new(Unsteered) as _);
-        let agent = self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), watchers)?;
+        let (agent, asking) =
+            self.agent(asked, &cwd, &configuration, Arc::new(DenyAll), watchers)?;
         events.send(agent.session_started()).await;
         let (_, no_questions) = mpsc::channel(1);
         let ui = self.ui(Audience::Pipeline, receiver, no_questions, &signals)?;
-        Ok(headless::run(agent, events, ui, &signals, prompt, room).await)
+        let exit = headless::run(agent, events, ui, &signals, prompt, room).await;
+        asking.stop().await;
+        Ok(exit)
     }
 
     async fn doctor(self, as_json: bool, signals: &Signals) -> Result<Exit, StartError> {
@@ -236,12 +242,15 @@ impl Work {
         let asked = (provider, model, opening);
         let (queue, pastes) = (Arc::new(Queue::default()), Pastes::default());
         let watchers = (events.clone(), Arc::clone(&queue) as _);
-        let agent = self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
+        let (agent, asking) =
+            self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        Ok(Repl { agent, events, ui, signals, room, growth, models, history, tail, queue, pastes }
-            .run()
-            .await)
+        let repl =
+            Repl { agent, events, ui, signals, room, growth, models, history, tail, queue, pastes };
+        let exit = repl.run().await;
+        asking.stop().await;
+        Ok(exit)
     }
 
     /// All that may fail before a turn, cheapest first.
@@ -334,17 +343,18 @@ impl Work {
         configuration: &Configuration,
         approver: Arc<dyn Approver>,
         (events, steering): (EventSender, Arc<dyn Steering>),
-    ) -> Result<Agent, StartError> {
+    ) -> Result<(Agent, Asking), StartError> {
         let Equipment { tools, policy, sandbox } =
             equipment(configuration, cwd, &self.env, &self.session_id)?;
-        let composed = system::prompt(&self.args, configuration, cwd, &tools, sandbox)?;
+        let inquiry = Inquiry::new(&self.args, &self.env, configuration, cwd, sandbox);
+        let composed = system::prompt(&self.args, configuration, cwd, &tools, &inquiry)?;
         for notice in &composed.notices {
             complain(&format!("anvil: {notice}\n"));
         }
-        // A model that plans with a confinement of before runs into one that it knows nothing of.
-        let is_stale =
-            opening.state.system().is_some_and(|earlier| composed.confines_otherwise(earlier));
-        let is_other_model = opening.state.model().is_some_and(|earlier| earlier != model.label);
+        let reason = composed.reason_to_stamp(&opening.state, &model.label);
+        if reason == Some(StampReason::Trust) {
+            complain(&format!("anvil: {}\n", composed.trust_changed()));
+        }
         let mut agent = Agent::new(AgentParts {
             provider,
             model,
@@ -361,15 +371,13 @@ impl Work {
                 max_steps: configuration.max_steps(),
                 max_wall_time: self.args.max_wall_time,
                 compact_at: configuration.compact_at(),
-                system: Some(composed.prompt.text),
+                system: Some(composed.into_text()),
             },
         });
-        if is_stale {
-            agent.restamp(StampReason::Sandbox);
-        } else if is_other_model {
-            agent.restamp(StampReason::Model);
+        if let Some(reason) = reason {
+            agent.restamp(reason);
         }
-        Ok(agent)
+        Ok((agent, inquiry.begin()))
     }
 
     fn ui(

@@ -189,6 +189,73 @@ fn a_session_that_goes_on_in_another_sandbox_tells_the_model_so() {
 }
 
 #[test]
+fn a_session_goes_on_with_another_prompt_once_the_repository_is_trusted_or_no_longer() {
+    let home = home();
+    own(&home, "The user's base.\n");
+    home.write(".anvil/SYSTEM.md", "The repository's base.\n");
+    let go_on = |words: &[&str]| {
+        let model = Model::new([Answer::text("hello")]);
+        let ran = run(home.anvil_with(&model).args(["-p", "x", "--continue"]).args(words));
+        ran.assert_code(0);
+        let told: Vec<_> = ran.err.lines().filter(|line| line.starts_with("anvil: ")).collect();
+        let text = sent(&model.requests()[0]);
+        (text.lines().next().unwrap_or_default().to_owned(), told.join("\n"), text)
+    };
+    let trust = |word: &str| {
+        let words =
+            if word == "grant" { &["trust", "grant", "--yes"][..] } else { &["trust", "revoke"] };
+        run(home.anvil().args(words)).assert_code(0);
+    };
+    let first = ask(&home, &[]);
+    assert!(first.starts_with("The user's base."), "{first}");
+
+    trust("grant");
+    let (base, told, granted) = go_on(&[]);
+    assert_eq!(base, "The repository's base.");
+    let changed = "the session goes on with another system prompt";
+    assert_eq!(told, format!("anvil: .anvil/SYSTEM.md is trusted as it is now: {changed}"));
+    home.write("AGENTS.md", "Something else.\n");
+    assert_eq!(go_on(&[]), (base, String::new(), granted));
+
+    trust("revoke");
+    let (base, told, _) = go_on(&[]);
+    assert_eq!(base, "The user's base.");
+    assert!(told.contains("is not trusted any more: the session goes on"), "{told}");
+    // A base that was named for one run is not a matter of trust.
+    home.write("one.md", "For one run.\n");
+    let (base, told, _) = go_on(&["--system-file", "one.md"]);
+    assert_eq!(base, "The user's base.");
+    assert!(!told.contains("another system prompt"), "{told}");
+}
+
+#[test]
+fn a_session_of_an_earlier_version_goes_on_with_its_bytes() {
+    let home = home();
+    let first = ask(&home, &[]);
+    let strip = |home: &Home| {
+        let mut files = Vec::new();
+        for folder in fs::read_dir(home.data().join("sessions")).expect("sessions are kept") {
+            files.extend(fs::read_dir(folder.expect("a folder").path()).expect("a folder"));
+        }
+        for file in files.into_iter().map(|file| file.expect("a file").path()) {
+            let mut lines = Vec::new();
+            for line in fs::read_to_string(&file).expect("a session is text").lines() {
+                let mut record: Value = serde_json::from_str(line).expect("a record is JSON");
+                let had = record.as_object_mut().expect("an object").remove("basis").is_some();
+                assert_eq!(had, record["type"] == "system_stamped", "{line}");
+                lines.push(format!("{record}\n"));
+            }
+            fs::write(&file, lines.concat()).expect("the home can be written");
+        }
+    };
+    strip(&home);
+    home.write("AGENTS.md", "Something else.\n");
+    assert_eq!(ask(&home, &["--continue"]), first);
+    let other = ask(&home, &["--continue", "--sandbox", "external"]);
+    assert!(other.contains("confined by the surroundings"), "{other}");
+}
+
+#[test]
 fn the_doctor_tells_what_a_prompt_tells_about_the_surroundings() {
     let home = home();
     let told = run(home.anvil().arg("doctor")).out;

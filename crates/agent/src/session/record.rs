@@ -34,6 +34,9 @@ pub enum Record {
         digest: String,
         /// Why it was made.
         reason: StampReason,
+        /// What it was made from that a run which goes on compares; not in files of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<Basis>,
     },
     /// A message of its own: a prompt or an answer.
     MessageAppended {
@@ -200,6 +203,16 @@ pub struct Fork {
     pub id: String,
     /// Its last record that was copied.
     pub seq: u64,
+}
+
+/// What a system text was made from, as far as another run may not go on with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Basis {
+    /// A digest of how commands were confined.
+    pub sandbox: String,
+    /// A digest of the base that the repository was trusted with, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
 }
 
 /// Why a system text was made.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use llm::{ContentBlock, IntegrityError, Message, Role, Tail, TranscriptChecker, Usage};
 use serde_json::Value;
 
-use super::record::{Change, How, Intended, Meta, Record, ReplaceReason, StandIn};
+use super::record::{Basis, Change, How, Intended, Meta, Record, ReplaceReason, StandIn};
 
 /// A session as its records left it.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +16,7 @@ pub struct State {
     checker: TranscriptChecker,
     calls: Vec<Call>,
     system: Option<Arc<str>>,
+    basis: Option<Basis>,
     model: Option<String>,
     todos: Option<Value>,
     stand_in: Option<StandIn>,
@@ -138,6 +139,11 @@ impl State {
         self.system.as_ref()
     }
 
+    /// What the system text was made from, where that was noted.
+    pub fn basis(&self) -> Option<&Basis> {
+        self.basis.as_ref()
+    }
+
     /// The model that answers: `provider:model-id`.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
@@ -209,8 +215,9 @@ impl State {
         }
         match record {
             Record::SessionStarted(_) => Err(ReduceError::Beginning),
-            Record::SystemStamped { text, .. } => {
+            Record::SystemStamped { text, basis, .. } => {
                 self.system = Some(text.as_str().into());
+                self.basis.clone_from(basis);
                 self.revise();
                 Ok(())
             }
@@ -457,6 +464,7 @@ impl PartialEq for State {
             && self.messages == other.messages
             && self.calls == other.calls
             && self.system == other.system
+            && self.basis == other.basis
             && self.model == other.model
             && self.todos == other.todos
             && self.stand_in == other.stand_in

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use agent::session::journal::{Journal, load};
-use agent::session::record::{Change, ClearedResult, Record, ReplaceReason, StampReason, StandIn};
+use agent::session::record::{
+    Basis, Change, ClearedResult, Record, ReplaceReason, StampReason, StandIn,
+};
 use agent::session::reduce::State;
 use agent::session::{Opening, Session};
 use llm::{ContentBlock, Message, Tail, Usage};
@@ -122,7 +124,8 @@ fn record(what: Try, state: &State, number: usize) -> Record {
         }
         Try::Model(model) => Record::ModelChanged { model },
         Try::Stamp(text) => {
-            Record::SystemStamped { text, digest: "d".into(), reason: StampReason::Trust }
+            let basis = Some(Basis { sandbox: text.clone(), repository: None });
+            Record::SystemStamped { text, digest: "d".into(), reason: StampReason::Trust, basis }
         }
         Try::Todos => Record::TodosChanged { todos: json!([{"text": "x"}]) },
         Try::Usage(input) => {

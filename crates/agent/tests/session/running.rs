@@ -311,7 +311,7 @@ fn only_what_a_request_begins_with_counts_the_revision_up() {
     };
     let stamp = || {
         let reason = agent::session::record::StampReason::Sandbox;
-        Record::SystemStamped { text: "be brief".into(), digest: "d".into(), reason }
+        Record::SystemStamped { text: "be brief".into(), digest: "d".into(), reason, basis: None }
     };
     for (record, rises) in [
         (stamp(), true),

@@ -102,6 +102,11 @@ impl Configuration {
         steps.expect("the lowest layer sets it").get()
     }
 
+    /// Whether programs are asked for their versions.
+    pub(super) fn asks_programs(&self) -> bool {
+        self.settings.instructions.agent.ask_programs.expect("the lowest layer sets it")
+    }
+
     /// The repository's base of the system prompt, where a person trusted the folder with it.
     pub(super) fn project_system(&self) -> Option<&str> {
         let is_granted = self.settings.standing == Some(Standing::Granted);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::permissions::Policy;
 use agent::registry::ToolRegistry;
-use agent::sandbox::{Layout, Sandbox, SandboxPolicy};
+use agent::sandbox::{Layout, Sandbox};
 use agent::tools;
 use agent::tools::access::{AccessError, AccessRules, FileAccess};
 use agent::tools::bash::Bash;
@@ -19,7 +19,7 @@ use crate::redaction;
 pub(super) struct Equipment {
     pub(super) tools: ToolRegistry,
     pub(super) policy: Policy,
-    pub(super) sandbox: SandboxPolicy,
+    pub(super) sandbox: Arc<Sandbox>,
 }
 
 /// Tools, policy and confinement of a run in `cwd`.
@@ -31,15 +31,14 @@ pub(super) fn equipment(
 ) -> Result<Equipment, StartError> {
     let commands = commands(configuration, cwd, env, session_id);
     let sandbox = Arc::clone(&commands.sandbox);
-    let confined = sandbox.policy();
-    let policy = policy::policy(configuration, cwd, env, sandbox)?;
+    let policy = policy::policy(configuration, cwd, env, Arc::clone(&sandbox))?;
     let masks = &configuration.settings.instructions.mask;
     let mut files = AccessRules::workspace(cwd).masking(masks);
     files.protected.extend_from_slice(&env.own_dirs);
     files.writable.extend_from_slice(&configuration.roots);
     // What may not be read is not found by a search either.
     files.masked.extend(policy.parts().rules.masks());
-    Ok(Equipment { tools: builtin_tools(files, commands)?, policy, sandbox: confined })
+    Ok(Equipment { tools: builtin_tools(files, commands)?, policy, sandbox })
 }
 
 /// The tools on offer, with the files that `rules` open to them.

@@ -12,6 +12,7 @@ use llm::Registry;
 use llm::config::Settings;
 
 use super::config::{self, Configuration};
+use super::inquiry::Inquiry;
 use super::{Environment, StartError, commands, policy, surroundings, var};
 use crate::args::Args;
 use crate::doctor::Check;
@@ -34,7 +35,7 @@ pub(super) async fn examine(args: &Args, env: &Environment, cwd: &Path) -> Vec<C
     let loaded = config::load(args, env, cwd);
     checks.extend(configuration(&loaded));
     if let Ok(loaded) = loaded {
-        checks.extend(told_to_models(env, cwd, &loaded));
+        checks.extend(told_to_models(args, env, cwd, &loaded).await);
         checks.push(keys(loaded.settings));
     }
     checks.push(data(env));
@@ -67,12 +68,27 @@ fn confinement() -> Check {
     }
 }
 
-/// What a prompt tells about the surroundings, a line each.
-fn told_to_models(env: &Environment, cwd: &Path, loaded: &Configuration) -> Vec<Check> {
+/// What a prompt tells about the surroundings, a line each, with the programs as they are now.
+async fn told_to_models(
+    args: &Args,
+    env: &Environment,
+    cwd: &Path,
+    loaded: &Configuration,
+) -> Vec<Check> {
     // Nothing runs, so nothing has to be moved away.
-    let policy = commands(loaded, cwd, env, "").sandbox.policy();
-    let told = surroundings::facts(cwd, policy, &loaded.roots).told();
-    told.lines().map(|line| Check::ok("told", line)).collect()
+    let sandbox = commands(loaded, cwd, env, "").sandbox;
+    let inquiry = Inquiry::new(args, env, loaded, cwd, sandbox);
+    let mut facts = surroundings::facts(cwd, &inquiry);
+    let mut missing = None;
+    match inquiry.now().await {
+        Ok(programs) => facts.programs = programs,
+        Err(error) => {
+            let text = format!("which programs there are cannot be asked: {error}");
+            missing = Some(Check::note("told", text, None));
+        }
+    }
+    let told = facts.told();
+    told.lines().map(|line| Check::ok("told", line)).chain(missing).collect()
 }
 
 fn screen(env: &Environment) -> Check {

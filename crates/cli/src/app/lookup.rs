@@ -7,6 +7,7 @@ use agent::session::store::Store;
 use llm::Registry;
 
 use super::config::{self, Configuration, Places};
+use super::inquiry::Inquiry;
 use super::system::Composed;
 use super::trust::TrustStore;
 use super::{
@@ -79,8 +80,9 @@ fn prompt_command(
 ) -> Result<String, StartError> {
     // Nothing runs, so nothing has to be moved away.
     let Equipment { tools, sandbox, .. } = equipment(configuration, cwd, env, "")?;
+    let inquiry = Inquiry::new(args, env, configuration, cwd, sandbox);
     let Composed { prompt, notices, .. } =
-        system::prompt(args, configuration, cwd, &tools, sandbox)?;
+        system::prompt(args, configuration, cwd, &tools, &inquiry)?;
     for notice in notices {
         complain(&format!("anvil: {notice}\n"));
     }

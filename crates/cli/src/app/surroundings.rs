@@ -1,22 +1,28 @@
-//! What a prompt tells about the surroundings, found out without starting anything.
+//! What a prompt tells about the surroundings, found out without starting anything: what takes a process is
+//! taken from an earlier run.
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::context::environment::{Facts, branch_of};
-use agent::sandbox::SandboxPolicy;
 
+use super::inquiry::Inquiry;
 use super::{config, var};
 
 /// Most bytes that are read of a file of git's.
 const MAX_FILE: u64 = 4096;
 
-/// The facts for work in `cwd`, with commands that are confined by `policy` and write `roots` too.
-pub(super) fn facts(cwd: &Path, policy: SandboxPolicy, roots: &[PathBuf]) -> Facts {
+/// The facts for work in `cwd`, with what `inquiry` knows of programs.
+pub(super) fn facts(cwd: &Path, inquiry: &Inquiry) -> Facts {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Facts { shell: var("SHELL"), branch: branch(cwd), ..Facts::new(cwd, now, policy, roots) }
+    Facts {
+        shell: var("SHELL"),
+        branch: branch(cwd),
+        programs: inquiry.known(),
+        ..Facts::new(cwd, now, inquiry.sandbox())
+    }
 }
 
 /// The branch or commit of the work tree around `cwd`, out of git's own files.

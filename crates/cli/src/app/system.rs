@@ -5,9 +5,13 @@ use std::path::Path;
 use agent::context::prompt::{BASE, Prompt, PromptBuilder, VARIABLES};
 use agent::context::template::{Template, TemplateError};
 use agent::registry::ToolRegistry;
-use agent::sandbox::SandboxPolicy;
+use agent::session::SystemText;
+use agent::session::record::{Basis, StampReason};
+use agent::session::reduce::State;
+use llm::config::digest_of;
 
 use super::config::{self, Configuration, PROJECT_SYSTEM};
+use super::inquiry::Inquiry;
 use super::{StartError, instructions, surroundings};
 use crate::args::Args;
 
@@ -20,15 +24,47 @@ pub(super) struct Composed {
     pub(super) prompt: Prompt,
     /// What a person has to know, one line each.
     pub(super) notices: Vec<String>,
+    /// What it was made from.
+    basis: Basis,
     /// The line in it that tells how commands are confined.
     confinement: String,
 }
 
 impl Composed {
-    /// Whether `earlier`, the text of a session that goes on, tells the model something else about how
-    /// commands are confined.
-    pub(super) fn confines_otherwise(&self, earlier: &str) -> bool {
-        !earlier.lines().any(|line| line == self.confinement.trim_end())
+    /// Why a session that was left in `state` does not go on with its own text, if there is a reason, when
+    /// `model` answers.
+    pub(super) fn reason_to_stamp(&self, state: &State, model: &str) -> Option<StampReason> {
+        let earlier = state.system()?;
+        let (sandbox, repository) = match state.basis() {
+            Some(Basis { sandbox, repository }) => {
+                (*sandbox == self.basis.sandbox, *repository == self.basis.repository)
+            }
+            // Of an earlier version, which left only the words.
+            None => (earlier.lines().any(|line| line == self.confinement.trim_end()), true),
+        };
+        // Whoever takes his trust back means all of what it let in.
+        if !repository {
+            Some(StampReason::Trust)
+        } else if !sandbox {
+            // A model that plans with another confinement runs into one that it knows nothing of.
+            Some(StampReason::Sandbox)
+        } else {
+            state.model().filter(|before| *before != model).map(|_| StampReason::Model)
+        }
+    }
+
+    /// What a person is told where the session goes on with another text because of trust.
+    pub(super) fn trust_changed(&self) -> String {
+        let how = match self.basis.repository {
+            Some(_) => "is trusted as it is now",
+            None => "is not trusted any more",
+        };
+        format!("{PROJECT_SYSTEM} {how}: the session goes on with another system prompt")
+    }
+
+    /// The text with what it was made from, as it is kept.
+    pub(super) fn into_text(self) -> SystemText {
+        SystemText { text: self.prompt.text, basis: Some(self.basis) }
     }
 }
 
@@ -41,14 +77,14 @@ pub(super) fn prompt(
     configuration: &Configuration,
     cwd: &Path,
     tools: &ToolRegistry,
-    policy: SandboxPolicy,
+    inquiry: &Inquiry,
 ) -> Result<Composed, StartError> {
     let places = &configuration.inputs.places;
     let masks = &configuration.settings.instructions.mask;
     let (own, repository) = instructions::gather(places, cwd, masks)?;
     let mut notices = own.notices;
     notices.extend(repository.notices);
-    let facts = surroundings::facts(cwd, policy, &configuration.roots);
+    let facts = surroundings::facts(cwd, inquiry);
     // A recording is to be replayed on any day.
     let is_compared = args.record.is_some() || args.replay.is_some();
     let facts = if is_compared { facts.lasting() } else { facts };
@@ -63,7 +99,9 @@ pub(super) fn prompt(
         appended: args.append_system_prompt.clone(),
     };
     let prompt = builder.build().map_err(wrong)?;
-    Ok(Composed { prompt, notices, confinement: facts.confinement_line() })
+    let repository = configuration.project_system().map(|text| digest_of(text.as_bytes()));
+    let basis = Basis { sandbox: inquiry.sandbox().terms(), repository };
+    Ok(Composed { prompt, notices, basis, confinement: facts.confinement_line() })
 }
 
 /// The names that the base takes and nothing fills in, one to a line with its place.

@@ -118,6 +118,8 @@ impl Home {
             .env("ANVIL_HOME", self.dir.path().join("anvil"))
             // Nothing listens there: a run without a key must not find a server of this machine.
             .env("OLLAMA_HOST", "127.0.0.1:1")
+            // A dozen processes beside each run, which most tests have no use for.
+            .env("ANVIL_ASK_PROGRAMS", "no")
             .current_dir(self.work());
     }
 

@@ -86,6 +86,7 @@ pub(super) fn settings() -> Vec<(Key, Value)> {
     let mut all = vec![
         (Key::of(["agent", "max_steps"]), json!(100)),
         (Key::of(["agent", "compact_at"]), json!(0.80)),
+        (Key::of(["agent", "ask_programs"]), json!(true)),
         (Key::of(["permissions", "mode"]), json!("default")),
         (Key::of(["sandbox", "mode"]), json!("workspace-write")),
         (Key::of(["sandbox", "network"]), json!(false)),
@@ -131,6 +132,11 @@ pub fn environment(read: &dyn Fn(&str) -> Option<String>) -> Vec<FromVariable> {
     if let Some(name) = read("ANVIL_MODEL") {
         let key = Key::of(["default_model"]);
         all.push(FromVariable { variable: "ANVIL_MODEL", key, value: json!(name) });
+    }
+    if let Some(said) = read("ANVIL_ASK_PROGRAMS") {
+        let key = Key::of(["agent", "ask_programs"]);
+        let value = json!(!matches!(&*said, "0" | "false" | "no" | "off"));
+        all.push(FromVariable { variable: "ANVIL_ASK_PROGRAMS", key, value });
     }
     for provider in &PROVIDERS {
         let key = |field| Key::of(["providers", provider.name, field]);

@@ -86,6 +86,9 @@ pub struct AgentSection {
     /// The share of the context at which older parts are summarised, from 0.1 to 1.
     #[schemars(range(min = 0.1, max = 1.0))]
     pub compact_at: Option<f64>,
+    /// Whether programs are asked for their versions, in the sandbox and beside a turn, so that later sessions
+    /// can tell the model.
+    pub ask_programs: Option<bool>,
 }
 
 /// `[permissions]`.

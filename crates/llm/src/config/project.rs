@@ -33,6 +33,8 @@ impl Class {
     pub fn of(key: &Key) -> Self {
         match key.names()[..] {
             ["default_model"] => Self::Wish,
+            // Whether programs start on their own is the user's.
+            ["agent", "ask_programs"] => Self::Authority,
             ["agent" | "retry", ..] => Self::Limit,
             ["permissions", "deny" | "ask"] => Self::TakeAway,
             ["permissions", "mask"] => Self::Hiding,

@@ -3,6 +3,7 @@
 
 use agent::agent::compaction::CompactError;
 use agent::event::AgentEvent;
+use agent::session::SystemText;
 use agent::session::journal::load;
 use agent::{AgentConfig, ModelRef};
 use llm::testing::{Answer, ScriptedProvider, script};
@@ -102,7 +103,7 @@ async fn without_room(
 ) -> Result<(), String> {
     let answers = (0..2 * turns).map(|_| script::text("ok")).collect();
     let model = ModelRef { context: Some(window), ..agents::model("scripted:m") };
-    let config = AgentConfig { system: Some("word".repeat(fixed)), ..CONFIG };
+    let config = AgentConfig { system: Some(SystemText::from(&*"word".repeat(fixed))), ..CONFIG };
     let provider = ScriptedProvider::new(answers);
     let mut going_on = GoingOn::with(written.path(), provider, model, config)?;
     let mut told = Vec::new();

@@ -5,8 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use agent::session::journal::{Journal, JournalError, load};
+use agent::session::record::Record;
 use agent::session::store::Store;
 use llm::Tail;
+use proptest::prelude::*;
+use serde_json::Value;
 
 use super::{Written, create, says, user, write};
 
@@ -187,4 +190,39 @@ fn workspaces_with_like_names_have_folders_of_their_own() {
         paths.iter().map(|path| store.folder(path.as_ref())).collect();
     assert_eq!(folders.len(), paths.len());
     assert!(folders.iter().all(|folder| folder.file_name().unwrap().len() < 255));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_with_any_bytes_changed_is_refused_or_gives_a_legal_dialogue(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/session/version-1.jsonl");
+        let mut bytes = fs::read(path).unwrap();
+        for (at, byte) in &changes {
+            let at = at.index(bytes.len());
+            bytes[at] = *byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.jsonl");
+        fs::write(&file, &bytes).unwrap();
+        if let Ok(loaded) = load(&file) {
+            let messages = loaded.state.messages();
+            let legal = llm::validate_transcript(messages, llm::Tail::MayBePending);
+            prop_assert!(messages.is_empty() || legal.is_ok(), "{legal:?}");
+            // Who goes on with it writes where the next one can read.
+            let (mut journal, loaded) = Journal::open(&file, Arc::default()).unwrap();
+            journal.append(&Record::TodosChanged { todos: Value::Null }).unwrap();
+            prop_assert_eq!(load(&file).unwrap().records, loaded.records + 1);
+        } else {
+            prop_assert!(Journal::open(&file, Arc::default()).is_err());
+            prop_assert_eq!(fs::read(&file).unwrap(), bytes, "what is refused stays as it is");
+        }
+    }
 }

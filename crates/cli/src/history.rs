@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use agent::sanitize;
-use agent::session::journal::{Journal, JournalError, load};
+use agent::session::journal::{Journal, JournalError, LoadError, load};
+use agent::session::record::LineError;
 use agent::session::reduce::State;
 use agent::session::store::{Entry, Store};
 use agent::{expand, paste};
@@ -256,10 +257,7 @@ fn fsck(entries: &[Entry]) -> Result<String, StartError> {
     for entry in entries {
         let told = examined(entry).unwrap_or_else(|error| {
             damaged += 1;
-            format!(
-                "NOT WHOLE, left as it is: {error}. The lines before can be kept by hand: copy the file and \
-                 cut it there"
-            )
+            format!("NOT WHOLE, left as it is: {error}{}", rescue(&error))
         });
         line(&mut text, &format!("{}  {}", entry.id, one_line(&told)));
     }
@@ -271,6 +269,21 @@ fn fsck(entries: &[Entry]) -> Result<String, StartError> {
             entries.len(),
             text.trim_end()
         ))),
+    }
+}
+
+/// What a person can do about damage: only where lines before it are worth keeping.
+fn rescue(error: &JournalError) -> &'static str {
+    match error {
+        JournalError::Load(
+            LoadError::Line { error: LineError::NotARecord(_), .. }
+            | LoadError::Sequence { .. }
+            | LoadError::Record { .. },
+        ) => ". The lines before can be kept by hand: copy the file and cut it there",
+        JournalError::Load(_)
+        | JournalError::Io { .. }
+        | JournalError::InUse { .. }
+        | JournalError::Removed { .. } => "",
     }
 }
 

@@ -140,3 +140,19 @@ fn what_cannot_be_written_is_not_called_damaged_and_goes_on_without_being_kept()
     assert_eq!(ran.assert_code(0).out, "More.\n");
     assert_eq!(fs::read(&file).unwrap(), whole[..whole.len() - 1]);
 }
+
+#[test]
+fn only_damage_is_advised_to_be_cut_off() {
+    let (home, file) = one();
+    let text = fs::read_to_string(&file).unwrap();
+    let check = |text: &str, part: &str, is_advised: bool| {
+        fs::write(&file, text).unwrap();
+        let ran = run(home.anvil().args(["sessions", "fsck"]));
+        assert!(ran.assert_code(1).err.contains(part), "{}", ran.err);
+        assert_eq!(ran.err.contains("cut it there"), is_advised, "{}", ran.err);
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    };
+    check(&text.replacen("\n{\"v\":1", "\n{\"v\":99", 1), "use a newer anvil", false);
+    check("", "is empty", false);
+    check(&text.replacen("\"seq\":1", "\"seq\":7", 1), "lines are missing", true);
+}

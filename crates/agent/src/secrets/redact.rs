@@ -24,7 +24,8 @@
 //! - all that watchers are told, the model's own words and a server's errors included, in whatever form it
 //!   is shown: the receiving end of [`channel`](crate::channel);
 //! - what the program says before, after and beside a turn, panics included, and its log: the binary;
-//! - recordings: the hook [`llm::recording::Clean`], which the binary fills.
+//! - recordings: the hook [`llm::recording::Clean`], which the binary fills;
+//! - the file of a session: [`Journal`](crate::session::journal::Journal), line by line.
 //!
 //! What the person types goes to the model as it is, and so does what the model said before.
 

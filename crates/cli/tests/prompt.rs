@@ -7,6 +7,7 @@ use std::fs;
 use serde_json::Value;
 
 use support::model::{Answer, Model};
+use support::pty::{self, Pty, Setup};
 use support::{Home, Ran, run};
 
 const SHOW: &[&str] = &["config", "prompt"];
@@ -253,6 +254,35 @@ fn a_session_of_an_earlier_version_goes_on_with_its_bytes() {
     assert_eq!(ask(&home, &["--continue"]), first);
     let other = ask(&home, &["--continue", "--sandbox", "external"]);
     assert!(other.contains("confined by the surroundings"), "{other}");
+}
+
+#[test]
+fn a_dialogue_that_is_forgotten_or_goes_to_another_model_begins_like_a_new_session() {
+    for command in ["/clear", "/model anthropic:another-model"] {
+        let home = home();
+        let first = ask(&home, &[]);
+        home.write("AGENTS.md", "Something else.\n");
+        let model = Model::new([Answer::text("hello")]);
+        let setup = Setup::default().with_args(&["--continue"]);
+        let mut pty = Pty::start_with(&home, &model, setup);
+        pty.expect_prompt();
+        pty::ask(&mut pty, "one", "hello");
+        pty.send(&format!("{command}\r"));
+        pty.expect_prompt();
+        pty::ask(&mut pty, "two", "hello");
+        let requests = model.requests();
+        assert_eq!(sent(&requests[0]), first, "{command}");
+        let second = sent(&requests[1]);
+        assert!(second.contains("Something else."), "{command}: {second}");
+    }
+}
+
+#[test]
+fn a_template_that_could_grow_without_end_keeps_anvil_from_starting() {
+    let home = home();
+    own(&home, "a\n{% set b = workspace ~ workspace %}\n");
+    let ran = show(&home, &[]);
+    assert!(ran.assert_code(78).err.contains("SYSTEM.md:2:22: '~'"), "{ran:?}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A text with places to fill in: `{{ workspace }}` and its like, in the language of Jinja.
 //!
-//! A template reads no file, its steps and its output are counted, and what it puts in is never read as
-//! a template again.
+//! A template reads no file, its steps and its output are counted, what it builds on the way stays small
+//! ([`growth`]), and what it puts in is never read as a template again.
+
+mod growth;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -68,6 +70,13 @@ impl Template {
             let what = format!("a template has at most {MAX_SOURCE} bytes");
             return Err(fault(name, source, 0, what));
         }
+        if let Some((at, what)) = growth::unbounded(source) {
+            let what = format!(
+                "'{what}' is not for templates of a prompt, since it could build a text without end; write what \
+                 belongs together side by side"
+            );
+            return Err(fault(name, source, at, what));
+        }
         let engine = engine();
         let read = engine.template_from_named_str(name, source);
         let read = read.map_err(|error| explain(name, source, &error))?;
@@ -125,6 +134,7 @@ fn engine() -> Environment<'static> {
     engine.set_debug(true);
     engine.set_fuel(Some(MAX_STEPS));
     engine.set_auto_escape_callback(|_| AutoEscape::None);
+    growth::bound(&mut engine);
     engine
 }
 
@@ -269,10 +279,38 @@ mod tests {
         let slow = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
         let error = render(slow).unwrap_err();
         assert!(error.contains("fuel"), "{error}");
-        let large = "{% for a in range(9999) %}{{ '0123456789' * 20 }}{% endfor %}";
-        let error = render(large).unwrap_err();
+        let text = "0123456789".repeat(20);
+        let large = format!("{{% for a in range(9999) %}}{{{{ '{text}' }}}}{{% endfor %}}");
+        let error = render(&large).unwrap_err();
         assert!(error.contains("longer than 524288 bytes"), "{error}");
         assert!(render(&"x".repeat(MAX_SOURCE + 1)).unwrap_err().contains("at most 131072 bytes"));
+    }
+
+    #[test]
+    fn no_template_builds_a_text_without_end_on_its_way() {
+        let doubled = "{% set a = 'x' %}\n{% set a = a ~ a %}";
+        let error = render(doubled).unwrap_err();
+        assert!(error.starts_with("SYSTEM.md:2:14: '~' is not for templates"), "{error}");
+        let between = "x".repeat(1000);
+        let joined = format!("{{% set a = range(9999) | join('{between}') %}}");
+        let error = render(&joined).unwrap_err();
+        assert!(error.contains("longer than 524288 bytes"), "{error}");
+        let escaped = format!("{{{{ '\"' {} }}}}", "| tojson ".repeat(60));
+        let error = render(&escaped).unwrap_err();
+        assert!(error.contains("524288"), "{error}");
+        let many = "{% set a = range(9999) | join('0123456789012345') %}\n".repeat(40);
+        let error = render(&many).unwrap_err();
+        assert!(error.contains("filters make more than 4194304 bytes"), "{error}");
+        for gone in
+            ["{{ text | replace('a', 'b') }}", "{{ text | indent(9) }}", "{{ namespace() }}"]
+        {
+            assert!(render(gone).is_err(), "{gone}");
+        }
+        let names = "{{ tools | map(attribute='name') | join(', ') }} {{ tools[0].name | upper }}";
+        assert_eq!(render(names).unwrap(), "grep GREP\n");
+        assert!(
+            render("{{ tools | tojson(indent=2) }}").unwrap().contains("\n    \"name\": \"grep\"")
+        );
     }
 
     #[test]

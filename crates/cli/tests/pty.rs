@@ -266,6 +266,38 @@ fn a_termination_at_the_prompt_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn the_history_keeps_no_secret_and_no_long_paste() {
+    let (home, model) = (Home::new(), Model::new(["one", "two"].map(Answer::text)));
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    ask(&mut pty, "use sk-test-0123456789abcdef0123 there", "one");
+    let long = "line\n".repeat(10_000);
+    ask(&mut pty, &format!("see \x1b[200~{long}\x1b[201~"), "two");
+    pty.send("\x04");
+    assert_eq!(pty.code(), 0);
+    let history = std::fs::read_to_string(home.data().join("history")).unwrap();
+    assert!(history.contains("there") && history.len() < 1000, "{history}");
+    assert!(!history.contains("0123456789abcdef"), "{history}");
+    assert!(model.last_user_text().ends_with(&long));
+}
+
+#[test]
+fn a_paste_without_an_end_can_be_left_with_ctrl_c() {
+    let (home, model) = (Home::new(), Model::new([Answer::text("fine")]));
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("\x1b[200~rm -rf\r");
+    // The first ones may come while the paste still could.
+    support::wait_until("Ctrl-C is a key again", || {
+        pty.send("\x03");
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        pty.all().matches("> ").count() > 1
+    });
+    ask(&mut pty, "go on", "fine");
+    assert_eq!(prompts(&model), ["go on"]);
+}
+
+#[test]
 fn the_history_belongs_to_the_user_and_keeps_lines_apart() {
     let (home, model) = (Home::new(), Model::new([Answer::text("seen")]));
     let mut pty = Pty::start(&home, &model);

@@ -6,12 +6,17 @@
 //! looks like then: text.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use agent::paste::{self, Part};
 use rustyline::{
     CharSearch, Cmd, ConditionalEventHandler, Event, EventContext, KeyCode, KeyEvent, Modifiers,
     Movement, RepeatCount,
 };
+
+/// How long nothing may have come of a paste for a Ctrl-C to be a key: inside of one, characters come closer
+/// together, also over a slow line.
+const STALLED: Duration = Duration::from_millis(500);
 
 /// The pastes of the line that is being edited.
 #[derive(Clone, Default)]
@@ -25,7 +30,20 @@ struct Known {
     before: usize,
     pastes: Vec<Pasted>,
     /// What has come of a paste whose end has not.
-    coming: Option<String>,
+    coming: Option<Coming>,
+}
+
+/// A paste whose end has not come.
+struct Coming {
+    text: String,
+    /// When something of it came last.
+    since: Instant,
+}
+
+impl Coming {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), since: Instant::now() }
+    }
 }
 
 /// A paste and what stands for it in the line.
@@ -87,7 +105,7 @@ impl Known {
 
     /// What puts in the paste that ended, with the cursor at `at`.
     fn end(&mut self, line: &str, at: usize) -> Cmd {
-        let pasted = paste::normalize(&self.coming.take().unwrap_or_default());
+        let pasted = paste::normalize(&self.coming.take().map_or_else(String::new, |one| one.text));
         if pasted.is_empty() {
             return Cmd::Noop;
         }
@@ -134,7 +152,7 @@ impl Known {
             return Some(self.paste(key, line, at));
         }
         if key == KeyEvent(KeyCode::BracketedPasteStart, Modifiers::NONE) {
-            self.coming = Some(String::new());
+            self.coming = Some(Coming::new(""));
             return Some(Cmd::Noop);
         }
         beside(self.place(line, at)?, key)
@@ -142,8 +160,15 @@ impl Known {
 
     /// A key inside a paste.
     fn paste(&mut self, key: KeyEvent, line: &str, at: usize) -> Cmd {
+        let coming = self.coming.get_or_insert_with(|| Coming::new(""));
+        let paused = std::mem::replace(&mut coming.since, Instant::now()).elapsed();
         let c = match key {
             KeyEvent(KeyCode::BracketedPasteEnd, _) => return self.end(line, at),
+            // Whoever pastes without an end must still be able to leave.
+            KeyEvent(KeyCode::Char('C'), Modifiers::CTRL) if paused >= STALLED => {
+                self.coming = None;
+                return Cmd::Interrupt;
+            }
             KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) => '\n',
             KeyEvent(KeyCode::Enter, _) => '\r',
             KeyEvent(KeyCode::Tab, _) => '\t',
@@ -151,7 +176,7 @@ impl Known {
             // Pasted control characters mean nothing.
             _ => return Cmd::Noop,
         };
-        self.coming.get_or_insert_default().push(c);
+        coming.text.push(c);
         Cmd::Noop
     }
 }
@@ -266,7 +291,7 @@ mod tests {
         chips.begin("", 0);
         let chip = pasted(&chips, &"x\n".repeat(9), "");
         let mut known = chips.known();
-        known.coming = Some("b".to_owned());
+        known.coming = Some(Coming::new("b"));
         let want = format!("ab{}", &chip[..5]);
         let line = format!("a{chip}");
         assert_eq!(known.end(&line, 6), Cmd::Replace(Movement::BeginningOfBuffer, Some(want)));
@@ -278,6 +303,20 @@ mod tests {
         chips.begin("", 0);
         assert_eq!(pasted(&chips, "a\x03\r\nb\u{fffc}", ""), "a\nb");
         assert_eq!(pasted(&chips, "", ""), "");
+    }
+
+    #[test]
+    fn a_paste_whose_end_never_comes_can_be_left_and_one_that_comes_cannot() {
+        let chips = Chips::default();
+        chips.begin("", 0);
+        let mut known = chips.known();
+        let stop = KeyEvent(KeyCode::Char('C'), Modifiers::CTRL);
+        known.coming = Some(Coming::new("rm"));
+        assert_eq!(known.press(stop, "", 0), Some(Cmd::Noop));
+        let since = Instant::now() - 2 * STALLED;
+        known.coming = Some(Coming { text: "rm".to_owned(), since });
+        assert_eq!(known.press(stop, "", 0), Some(Cmd::Interrupt));
+        assert_eq!(known.press(key('a'), "", 0), None, "keys are keys again");
     }
 
     #[test]

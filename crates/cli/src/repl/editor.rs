@@ -17,12 +17,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chips::Chips;
 use crate::logs::private_dir;
-use crate::{say, terminal};
+use crate::{redaction, say, terminal};
 
 const PROMPT: &str = "> ";
 
 /// Most lines that are remembered.
 const MAX_HISTORY: usize = 2000;
+
+/// The longest line that is remembered, in bytes: all of them are read at each start.
+const MAX_REMEMBERED: usize = 16 << 10;
 
 /// What the person did at the prompt.
 #[derive(Debug)]
@@ -152,10 +155,10 @@ impl Lines {
 
     fn remember(&mut self, line: &str) {
         let (Ok(editor), Some(file)) = (&mut self.editor, &self.history) else { return };
-        if line.trim().is_empty() {
+        if line.trim().is_empty() || line.len() > MAX_REMEMBERED {
             return;
         }
-        if let Err(error) = keep(editor, line, file) {
+        if let Err(error) = keep(editor, &redaction::clean(line), file) {
             tracing::warn!(%error, file = %file.display(), "the history cannot be written");
         }
     }

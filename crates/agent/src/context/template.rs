@@ -1,7 +1,7 @@
 //! A text with places to fill in: `{{ workspace }}` and its like, in the language of Jinja.
 //!
 //! A template reads no file, its steps and its output are counted, what it builds on the way stays small
-//! ([`growth`]), and what it puts in is never read as a template again.
+//! (see `growth`), and what it puts in is never read as a template again.
 
 mod growth;
 

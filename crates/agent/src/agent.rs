@@ -22,6 +22,7 @@ use self::compaction::CompactError;
 use crate::approval::Approver;
 use crate::channel::EventSender;
 use crate::context::budget::Sizes;
+use crate::context::clear::Looks;
 use crate::context::compact::Gains;
 use crate::context::prefix::{CacheReads, Section};
 use crate::event::{Accounting, AgentEvent, ErrorInfo, TurnOutcome, TurnSummary, TurnUsage};
@@ -127,6 +128,8 @@ pub struct Agent {
     sizes: Sizes,
     /// Whether compacting still helps.
     gains: Gains,
+    /// When results are worth looking for that could be cleared.
+    looks: Looks,
 }
 
 /// Why a turn failed. The same words are in its `turn_finished` event.
@@ -200,6 +203,7 @@ impl Agent {
             cache_reads: CacheReads::default(),
             sizes: Sizes::default(),
             gains: Gains::default(),
+            looks: Looks::default(),
         }
     }
 

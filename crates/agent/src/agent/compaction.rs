@@ -95,12 +95,15 @@ impl Agent {
         let estimate = self.estimate();
         if !budget.should_clear(estimate.tokens()) {
             self.gains.has_room();
+            self.looks.begin_anew();
             return Ok(());
         }
         if let Some(counted) = estimate.baseline {
             self.gains.counted(counted);
         }
-        self.clear_results(estimate.tokens(), run).await;
+        if budget.should_compact(estimate.tokens()) || self.looks.is_due(estimate.tokens()) {
+            self.clear_results(estimate.tokens(), run).await;
+        }
         let tokens = self.estimate().tokens();
         if !budget.should_compact(tokens) {
             return Ok(());
@@ -146,7 +149,9 @@ impl Agent {
         let state = self.session.state();
         let was_cleared = |id: &str| state.was_cleared(id);
         let old = clear_old_tool_results(state.messages(), was_cleared, KEPT_STEPS, LEAST_CLEARED);
-        let Some((cleared, freed)) = old else { return };
+        let Some((cleared, freed)) = old else {
+            return self.looks.found_little(before, LEAST_CLEARED);
+        };
         let results = cleared.len();
         let after = before.saturating_sub(freed);
         let record =

@@ -22,6 +22,32 @@ const SHORT: usize = 200;
 /// The most characters of what a call was about.
 const SUBJECT: usize = 80;
 
+/// When to look for old results again: a look visits the whole dialogue, which must not happen at each step
+/// of one in which there is little to clear.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// The tokens of a request from which on it is worth it.
+    again_at: u64,
+}
+
+impl Looks {
+    /// Whether to look into a dialogue whose request has these tokens.
+    pub fn is_due(self, tokens: u64) -> bool {
+        tokens >= self.again_at
+    }
+
+    /// Notes that a look found fewer than `least` tokens to clear. A quarter of them has to be added before
+    /// the next one, so that looking costs in all what was sent a few times over and not its square.
+    pub fn found_little(&mut self, tokens: u64, least: u64) {
+        self.again_at = tokens.saturating_add(least / 4);
+    }
+
+    /// Notes that the dialogue is another one.
+    pub fn begin_anew(&mut self) {
+        *self = Self::default();
+    }
+}
+
 /// The results that give way, all but those of the last `keep_last_steps` answers and those that
 /// `was_cleared` knows, and how many tokens that frees; nothing where it would be fewer than `least`.
 pub fn clear_old_tool_results(
@@ -114,6 +140,16 @@ mod tests {
             "[cleared: read_file src/1.rs, 2000 lines; call it again if you need it]"
         );
         assert!((1_900..2_000).contains(&freed), "{freed}");
+    }
+
+    #[test]
+    fn a_dialogue_with_little_to_clear_is_looked_into_again_once_it_has_grown() {
+        let mut looks = Looks::default();
+        assert!(looks.is_due(0));
+        looks.found_little(100_000, 20_000);
+        assert!(!looks.is_due(104_999) && looks.is_due(105_000));
+        looks.begin_anew();
+        assert!(looks.is_due(0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How much of a model's window a request takes, from what its server counted and what was added since.
 //!
 //! A count holds for the context that was sent and for no other: after a change of its beginning all of it
-//! is estimated anew. What nobody told is unknown, which is not zero.
+//! is estimated anew. What nobody told is unknown, which is not zero; neither is what cannot be true.
 
 use std::sync::Arc;
 
@@ -21,6 +21,12 @@ const AROUND: u64 = 8;
 
 /// Percent that are added to what is estimated.
 const MARGIN: u64 = 10;
+
+/// The most tokens that a server reads beside what it is sent: instructions of its own, the frame of tools.
+const BESIDE: u64 = 32 << 10;
+
+/// The most tokens of an answer, with all that was thought and is not told.
+const MOST_WRITTEN: u64 = 256 << 10;
 
 /// How much fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,16 +110,18 @@ impl Sizes {
     /// its end while the revision stays.
     pub fn estimate(&mut self, state: &State, fixed_bytes: usize) -> ContextEstimate {
         self.measure(state);
+        let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
         let counted = state.reported().filter(|last| last.revision == state.revision());
-        match counted.and_then(|last| Some((tokens_of_request(&last.usage)?, last.messages))) {
-            Some((baseline, messages)) => {
-                let before = self.sums.get(messages).copied().unwrap_or(self.total());
+        let counted = counted.and_then(|last| {
+            let before = self.sums.get(last.messages).copied().unwrap_or(self.total());
+            let is_meant = is_possible(&last.usage, fixed + before);
+            Some((tokens_of_request(&last.usage).filter(|_| is_meant)?, before))
+        });
+        match counted {
+            Some((baseline, before)) => {
                 ContextEstimate { baseline: Some(baseline), added: self.total() - before }
             }
-            None => {
-                let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
-                ContextEstimate { baseline: None, added: fixed + self.total() }
-            }
+            None => ContextEstimate { baseline: None, added: fixed + self.total() },
         }
     }
 
@@ -146,8 +154,21 @@ impl Sizes {
 /// What a server counted for a request and its answer. Unknown without the input or the output; a cache
 /// that is not told is one that was not used.
 fn tokens_of_request(usage: &Usage) -> Option<u64> {
+    usage.input?;
+    Some(read(usage).saturating_add(usage.output?))
+}
+
+/// What was read of a request, from a cache or not.
+fn read(usage: &Usage) -> u64 {
     let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-    Some(usage.input?.saturating_add(cached).saturating_add(usage.output?))
+    usage.input.unwrap_or(0).saturating_add(cached)
+}
+
+/// Whether a server can mean these counts for a request that is estimated at so many tokens. A token has a
+/// byte at least, and every request some of them: a dialogue is not given up for a number that is nonsense.
+fn is_possible(usage: &Usage, estimated: u64) -> bool {
+    let most = estimated.saturating_mul(BYTES_A_TOKEN).saturating_add(BESIDE);
+    (1..=most).contains(&read(usage)) && usage.output.unwrap_or(0) <= MOST_WRITTEN
 }
 
 /// The estimate for messages.
@@ -256,6 +277,21 @@ mod tests {
         assert_eq!(of(Some(1), None).baseline, None);
         assert_eq!(of(Some(0), Some(0)).baseline, Some(30));
         assert_eq!(of(None, None).added, 100 + 10 + 9);
+    }
+
+    #[test]
+    fn a_count_that_no_request_can_have_is_unknown() {
+        let of = |input, output| {
+            let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };
+            let state = state(&[user("12345678"), answer("a"), self::usage(usage)]);
+            estimate(&state, 400)
+        };
+        let unknown = ContextEstimate { baseline: None, added: 100 + 10 + 9 };
+        for (input, output) in [(0, 0), (0, 9), (u64::MAX, 1), (1 << 40, 1), (9, u64::MAX)] {
+            assert_eq!(of(input, output), unknown, "{input} {output}");
+        }
+        // Much that is not seen: what the server puts before a request, and what a model thinks.
+        assert_eq!(of(30_000, 100_000).baseline, Some(130_000));
     }
 
     #[test]

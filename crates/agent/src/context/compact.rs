@@ -170,7 +170,7 @@ fn later_half(messages: &[Arc<Message>], is_replaced: bool) -> Vec<Arc<Message>>
 /// What takes the place of a dialogue: the summary, and what the summary cannot be trusted with. It takes
 /// `most` tokens at most, which are [`LEAST`] or more.
 pub fn summarised(summary: &str, dialogue: &Dialogue<'_>, most: u64) -> Replacement {
-    let opening = format!("{SUMMARY}{}\n", within(summary.trim(), most * 2 / 5));
+    let opening = format!("{SUMMARY}{}\n", within(&words::of_others(summary.trim()), most * 2 / 5));
     compose(opening, dialogue, most)
 }
 
@@ -183,7 +183,7 @@ pub fn digested(dialogue: &Dialogue<'_>, most: u64) -> Replacement {
     }
     if let Some(last) = last_answer(dialogue.messages) {
         opening.push_str("\nThe last answer was:\n");
-        opening.push_str(&within(last.trim(), most / 6));
+        opening.push_str(&within(&words::of_others(last.trim()), most / 6));
         opening.push('\n');
     }
     compose(opening, dialogue, most)

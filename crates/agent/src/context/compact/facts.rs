@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::budget::tokens_of_block;
 use super::super::clear::subject;
 use super::{Dialogue, shares, step, within};
+use crate::sanitize::one_line;
 use crate::session::record::StandIn;
 
 /// The most files that are remembered.
@@ -64,7 +65,8 @@ pub(super) fn told(
         parts.push(format!("\nWhat is to be done: {todos}\n"));
     }
     if !files.is_empty() {
-        let files = files.join(", ");
+        let files =
+            files.iter().map(|file| one_line(file).into_string()).collect::<Vec<_>>().join(", ");
         parts.push(format!("\nFiles that were changed, the last one first: {files}\n"));
     }
     if let Some(results) = results(dialogue).filter(|_| !is_step_kept) {
@@ -91,7 +93,13 @@ fn calls(dialogue: &Dialogue<'_>) -> Vec<String> {
 }
 
 fn named(tool: &str, arguments: &Value) -> String {
-    format!("{tool} {}", subject(arguments)).trim_end().to_owned()
+    one_line(format!("{tool} {}", subject(arguments)).trim_end()).into_string()
+}
+
+/// A text that a tool returned, with each line marked as such: beside the words of the user it must not pass
+/// for some of them.
+fn quoted(text: &str) -> String {
+    text.lines().map(|line| format!("> {line}\n")).collect()
 }
 
 /// What the last calls returned, where they cannot stay calls.
@@ -102,7 +110,7 @@ fn results(dialogue: &Dialogue<'_>) -> Option<String> {
         let ContentBlock::ToolResult { call_id, content, .. } = block else { continue };
         let call = called.tool_calls().find(|call| call.id == call_id);
         let name = call.map(|call| named(call.name, call.arguments)).unwrap_or_default();
-        text.push_str(&format!("{name}: {}\n", content.trim_end()));
+        text.push_str(&format!("{name}:\n{}", quoted(content.trim_end())));
     }
     Some(text)
 }

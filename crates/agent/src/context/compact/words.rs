@@ -9,6 +9,9 @@ use crate::paste;
 /// Stands before them.
 pub(super) const OPENING: &str = "\nThe last words of the user, as they were said:\n";
 
+/// What [`OPENING`] begins with, as a model may write it too.
+const HEADING: &str = "the last words of the user";
+
 /// Stands between two messages of them.
 pub(super) const BETWEEN: &str = "\n---\n";
 
@@ -52,6 +55,16 @@ pub(super) fn kept(dialogue: &Dialogue<'_>, is_step_kept: bool, left: u64) -> Wo
     }
     words.earlier.reverse();
     words
+}
+
+/// A text that a model wrote, in which no line passes for the heading of the user's own words.
+pub(super) fn of_others(text: &str) -> String {
+    let is_heading = |line: &str| {
+        let word = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+        word.get(..HEADING.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADING))
+    };
+    let lines = text.split_inclusive('\n');
+    lines.map(|line| if is_heading(line) { format!("> {line}") } else { line.to_owned() }).collect()
 }
 
 /// What the user said in each message, the newest first, without the results of calls and without what

@@ -246,8 +246,20 @@ impl Work {
             self.agent(asked, &cwd, &configuration, Arc::new(approver), watchers)?;
         let ui = self.ui(Audience::Conversation, receiver, questions, &signals)?;
         let history = self.env.data_dir.as_ref().map(|dir| dir.join("history"));
-        let repl =
-            Repl { agent, events, ui, signals, room, growth, models, history, tail, queue, pastes };
+        let repl = Repl {
+            agent,
+            events,
+            ui,
+            signals,
+            room,
+            growth,
+            models,
+            history,
+            tail,
+            queue,
+            pastes,
+            unread: Vec::new(),
+        };
         let exit = repl.run().await;
         asking.stop().await;
         Ok(exit)

@@ -48,6 +48,8 @@ pub(crate) struct Repl {
     pub(crate) queue: Arc<Queue>,
     /// How many pastes the session holds.
     pub(crate) pastes: Pastes,
+    /// Lines that were entered and that no model has read when the program had to end.
+    pub(crate) unread: Vec<String>,
 }
 
 /// Whether the conversation goes on, and what the person reads before the next prompt.
@@ -128,6 +130,11 @@ impl Repl {
                 Then::Leave(exit) => break exit,
             }
         };
+        // Only a turn leaves such lines, and during one nobody reads from the editor.
+        let unread = std::mem::take(&mut self.unread);
+        if !unread.is_empty() {
+            editor.remember(unread).await;
+        }
         self.leave(exit).await
     }
 
@@ -192,6 +199,7 @@ impl Repl {
         let state = self.agent.state();
         let entered = self.queue.left_over(|id| state.was_delivered(id));
         if let Some(stop) = self.signals.stop() {
+            self.unread = entered;
             return Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop)));
         }
         let is_well = matches!(result, Ok(TurnOutcome::Done));

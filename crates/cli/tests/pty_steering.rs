@@ -292,6 +292,23 @@ fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
     }
 }
 
+#[test]
+fn what_was_entered_before_the_end_of_the_program_is_in_the_history() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let (home, model, mut pty) = at_work([]);
+        pty.send("use tabs\rand no spaces\rhalf");
+        pty.expect("half");
+        pty.signal(signal);
+        pty.code();
+        let mut pty = Pty::start_with(&home, &model, Setup::default().with_args(&["-c"]));
+        pty.expect_prompt();
+        pty.send("\x1b[A");
+        pty.expect("and no spaces");
+        pty.send("\x1b[A");
+        pty.expect("use tabs");
+    }
+}
+
 /// A paste as a terminal sends it.
 fn pasted(text: &str) -> String {
     format!("\x1b[200~{text}\x1b[201~")

@@ -42,15 +42,20 @@ pub(crate) enum Input {
     Failed(String),
 }
 
-/// A line that is wanted.
-struct Request {
-    /// What is said before the prompt.
-    say: String,
-    /// What stands in the line already, pastes between their marks.
-    draft: String,
-    /// How many pastes the session holds.
-    pastes: usize,
-    reply: oneshot::Sender<Input>,
+/// What is wanted of the thread.
+enum Request {
+    /// A line.
+    Read {
+        /// What is said before the prompt.
+        say: String,
+        /// What stands in the line already, pastes between their marks.
+        draft: String,
+        /// How many pastes the session holds.
+        pastes: usize,
+        reply: oneshot::Sender<Input>,
+    },
+    /// That lines are remembered which were not entered here.
+    Remember { lines: Vec<String>, done: oneshot::Sender<()> },
 }
 
 /// The thread as others see it. It ends when this is dropped, after a line it waits for.
@@ -69,8 +74,16 @@ impl Editor {
             terminal::take_suspension();
             let mut lines = Lines::open(history);
             while let Some(request) = inbox.blocking_recv() {
-                let Request { say, draft, pastes, reply } = request;
-                if reply.send(lines.read(&say, &draft, pastes)).is_err() {
+                let is_wanted = match request {
+                    Request::Read { say, draft, pastes, reply } => {
+                        reply.send(lines.read(&say, &draft, pastes)).is_ok()
+                    }
+                    Request::Remember { lines: entered, done } => {
+                        entered.iter().for_each(|line| lines.remember(&paste::expand(line)));
+                        done.send(()).is_ok()
+                    }
+                };
+                if !is_wanted {
                     // The program is ending.
                     return;
                 }
@@ -83,10 +96,20 @@ impl Editor {
     /// `pastes` is how many pastes the session holds.
     pub(crate) async fn read(&mut self, say: String, draft: String, pastes: usize) -> Input {
         let (reply, answer) = oneshot::channel();
-        if self.requests.send(Request { say, draft, pastes, reply }).await.is_err() {
+        if self.requests.send(Request::Read { say, draft, pastes, reply }).await.is_err() {
             return Input::Failed("the editor thread ended".to_owned());
         }
         answer.await.unwrap_or_else(|_| Input::Failed("the editor thread panicked".to_owned()))
+    }
+
+    /// Puts lines into the history that were entered elsewhere. Only while no line is being read.
+    pub(crate) async fn remember(&mut self, lines: Vec<String>) {
+        let (done, answer) = oneshot::channel();
+        if self.requests.send(Request::Remember { lines, done }).await.is_err()
+            || answer.await.is_err()
+        {
+            tracing::debug!("the editor thread ended before it remembered the last lines");
+        }
     }
 }
 

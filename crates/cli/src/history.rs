@@ -1,5 +1,6 @@
 //! `anvil sessions` and `anvil replay`: what was said, what it cost, and whether a file is whole.
 
+mod said;
 mod transcript;
 
 use std::borrow::Cow;
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use agent::sanitize;
-use agent::session::journal::{Journal, JournalError, LoadError, load};
+use agent::session::journal::{Journal, JournalError, LoadError, load, load_each};
 use agent::session::record::LineError;
 use agent::session::reduce::State;
 use agent::session::store::{Entry, Store};
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use crate::app::StartError;
 use crate::args::{ExportFormat, OutputFormat, SessionsAction};
 use crate::redaction;
+use said::Said;
 pub(crate) use transcript::Pasted;
 
 /// The largest file that is read for its cost in a list, in bytes.
@@ -52,17 +54,20 @@ pub(crate) fn sessions(
         }
         Some(SessionsAction::Show { id, expand }) => {
             let entry = store.find(cwd, id).map_err(usage)?;
-            let state = load(&entry.path).map_err(wrong)?.state;
-            Ok(facts(&entry, &state)
-                + "\n"
-                + &clean(&transcript::text(&state, Pasted::expanded(*expand))))
+            let (said, state) = whole(&entry)?;
+            if format != OutputFormat::Text {
+                return Ok(export(&state, Pasted::expanded(*expand)));
+            }
+            let text = transcript::text(&said.parts, &state, Pasted::expanded(*expand));
+            Ok(facts(&entry, &state) + "\n" + &clean(&text))
         }
         Some(SessionsAction::Export { id, format, expand }) => {
             let entry = store.find(cwd, id).map_err(usage)?;
-            let state = load(&entry.path).map_err(wrong)?.state;
+            let (said, state) = whole(&entry)?;
             match format {
                 ExportFormat::Markdown => {
-                    Ok(redaction::clean(&transcript::markdown(&state)).into_owned())
+                    let text = transcript::markdown(&said.parts, &state);
+                    Ok(redaction::clean(&text).into_owned())
                 }
                 ExportFormat::Json => Ok(export(&state, Pasted::expanded(*expand))),
             }
@@ -91,22 +96,37 @@ pub(crate) fn replay(
     pasted: Pasted,
     store: &Store,
     cwd: &Path,
+    format: OutputFormat,
 ) -> Result<String, StartError> {
     let entry = store.find(cwd, id).map_err(usage)?;
-    let state = load(&entry.path).map_err(wrong)?.state;
-    Ok(clean(&transcript::text(&state, pasted)))
+    let (said, state) = whole(&entry)?;
+    match format {
+        OutputFormat::Text => Ok(clean(&transcript::text(&said.parts, &state, pasted))),
+        OutputFormat::Json | OutputFormat::StreamJson => Ok(export(&state, pasted)),
+    }
+}
+
+/// All that was said in a session, and what it amounts to.
+fn whole(entry: &Entry) -> Result<(Said, State), StartError> {
+    let mut said = Said::default();
+    let loaded = load_each(&entry.path, |record| said.take(record)).map_err(wrong)?;
+    Ok((said, loaded.state))
 }
 
 /// The end of what was said in a session that goes on; nothing of one that begins.
 pub(crate) fn tail(state: &State) -> Option<String> {
-    let text = clean(&transcript::text(state, Pasted::Chips));
+    let said = Said::in_context(state);
+    let text = clean(&transcript::text(&said.parts, state, Pasted::Chips));
     let lines: Vec<&str> = text.trim_end().lines().collect();
     if lines.is_empty() {
         return None;
     }
     let more = match lines.len().saturating_sub(TAIL) {
         0 => String::new(),
-        more => format!("({more} lines before; `anvil replay` shows them)\n"),
+        more => format!(
+            "({more} lines before: `anvil replay {}` shows them)\n",
+            short(&state.meta()?.id)
+        ),
     };
     Some(format!("{more}{}\n\n", lines[lines.len().saturating_sub(TAIL)..].join("\n")))
 }
@@ -139,7 +159,7 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
     }
     let mut text = String::new();
     for entry in entries.iter().take(LISTED) {
-        let short: String = entry.id.chars().take(8).collect();
+        let short = short(&entry.id);
         let cost = cost(entry).map_or_else(|| "n/a".to_owned(), |cost| format!("${cost:.4}"));
         let model = one_line(entry.model.as_deref().unwrap_or("n/a"));
         let prompt = match &entry.first_prompt {
@@ -166,6 +186,11 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
         "\nGo on with one: anvil --resume ID (its beginning is enough), or the last: anvil --continue",
     );
     text
+}
+
+/// The beginning of an id, which is enough to name a session.
+fn short(id: &str) -> String {
+    id.chars().take(8).collect()
 }
 
 fn object(entry: &Entry) -> Value {

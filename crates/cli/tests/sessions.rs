@@ -7,7 +7,11 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use agent::session::journal::Journal;
+use agent::session::record::{Change, Record, ReplaceReason, StandIn};
+use llm::{ContentBlock, Message, Role};
 use serde_json::{Value, json};
 
 use support::model::{Answer, Model};
@@ -118,6 +122,53 @@ fn a_session_is_shown_replayed_and_exported() {
     assert_eq!(document["messages"][1]["content"][0]["text"], "An answer.");
     let markdown = anvil(&home, &["sessions", "export", &id, "--format", "markdown"]);
     assert!(markdown.out.contains("## User\n\nA question\n"), "{}", markdown.out);
+}
+
+/// Makes the first `upto` messages of the session others.
+fn replace_head(home: &Home, id: &str, reason: ReplaceReason, upto: usize, new: Option<&str>) {
+    let (mut journal, loaded) = Journal::open(&file(home, id), Arc::default()).unwrap();
+    let message = |text: &str| Arc::new(Message::new(Role::User, vec![ContentBlock::text(text)]));
+    let stand_in = new.map(|_| StandIn { blocks: 1, ..StandIn::default() });
+    let messages = new.map(message).into_iter().collect();
+    let change = Change::Head { upto, messages, stand_in };
+    let revision = loaded.state.revision();
+    let (before_tokens, after_tokens) = (None, None);
+    let record = Record::ContextReplaced { revision, reason, change, before_tokens, after_tokens };
+    journal.append(&record).unwrap();
+}
+
+#[test]
+fn what_no_model_reads_any_more_is_shown_all_the_same() {
+    let (home, id) = one();
+    replace_head(&home, &id, ReplaceReason::Compacted, 1, Some("They talked."));
+    let model = Model::new([Answer::text("More.")]);
+    ask(&home, &model, &["-p", "Another question", "-c"]).assert_code(0);
+    replace_head(&home, &id, ReplaceReason::Forgotten, 4, None);
+    let shown = anvil(&home, &["replay", &id]).out;
+    let parts = [
+        "> A question",
+        "An answer.",
+        "  ~ They talked.",
+        "> Another question",
+        "More.",
+        "(the conv",
+    ];
+    let places: Vec<_> = parts.iter().map(|part| shown.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{shown}");
+    assert!(!shown.contains("> They talked."), "{shown}");
+    assert!(anvil(&home, &["sessions", "show", &id]).out.ends_with(&shown));
+    let markdown = anvil(&home, &["sessions", "export", &id, "--format", "markdown"]).out;
+    assert!(markdown.contains("\nA question\n") && markdown.contains("begun anew"), "{markdown}");
+}
+
+#[test]
+fn a_session_is_one_object_for_programs_however_they_ask() {
+    let (home, id) = one();
+    let exported = anvil(&home, &["sessions", "export", &id]).json();
+    for command in [&["replay", &id][..], &["sessions", "show", &id]] {
+        let ran = anvil(&home, &[command, &["--output-format", "json"]].concat());
+        assert_eq!(ran.json(), exported);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, OFlags};
 
 pub use self::error::{JournalError, LoadError};
-pub use self::load::{Loaded, Torn, load};
+pub use self::load::{Loaded, Torn, load, load_each};
 use super::record::{self, Meta, Record};
 use super::reduce::State;
 use crate::secrets::Redactor;

@@ -29,7 +29,8 @@ pub(crate) fn answer(args: &Args, env: &Environment) -> Result<Option<String>, S
             history::sessions(action.as_ref(), &store(env)?, &cwd()?, args.output_format)?
         }
         Some(Command::Replay { id, expand }) => {
-            history::replay(&id, Pasted::expanded(expand), &store(env)?, &cwd()?)?
+            let pasted = Pasted::expanded(expand);
+            history::replay(&id, pasted, &store(env)?, &cwd()?, args.output_format)?
         }
         Some(Command::Config { action }) => match action.unwrap_or_default() {
             ConfigAction::Schema => inspect::schema(),

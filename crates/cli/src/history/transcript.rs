@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use agent::paste;
+use agent::session::record::ReplaceReason;
 use agent::session::reduce::{CallState, State};
 use llm::{ContentBlock, Message, Role};
+
+use super::said::Part;
 
 /// The most lines of one result.
 const RESULT_LINES: usize = 12;
@@ -25,34 +28,16 @@ impl Pasted {
     }
 }
 
-/// The transcript for a terminal or a pipe.
-pub(super) fn text(state: &State, pasted: Pasted) -> String {
+/// The transcript for a terminal or a pipe: what was said, and the calls that `state` leaves open.
+pub(super) fn text(parts: &[Part], state: &State, pasted: Pasted) -> String {
     let mut text = String::new();
     let mut pastes = 0;
-    for message in state.messages() {
-        for block in message.content() {
-            match (block, message.role()) {
-                (ContentBlock::Text { text: said, .. }, Role::User) => {
-                    let said = match pasted {
-                        Pasted::Chips => paste::chips(said, &mut pastes),
-                        Pasted::Whole => paste::expand(said),
-                    };
-                    for (at, line) in said.lines().enumerate() {
-                        add(&mut text, if at == 0 { "> " } else { "  " }, line);
-                    }
-                }
-                (ContentBlock::Text { text: said, .. }, Role::Assistant) => {
-                    add(&mut text, "", said)
-                }
-                (ContentBlock::ToolCall { name, arguments, .. }, _) => {
-                    add(&mut text, "* ", &format!("{name} {arguments}"));
-                }
-                (ContentBlock::ToolResult { content, is_error, .. }, _) => {
-                    let mark = if *is_error { "  ! " } else { "  | " };
-                    shortened(content).iter().for_each(|line| add(&mut text, mark, line));
-                }
-                (ContentBlock::Image(_), _) => add(&mut text, "", "[a picture]"),
-                (ContentBlock::Reasoning { .. } | ContentBlock::Opaque { .. }, _) => {}
+    for part in parts {
+        match part {
+            Part::Message(message) => said(&mut text, message, pasted, &mut pastes),
+            Part::Replaced { reason, summary } => {
+                add(&mut text, "", &format!("({})", replaced(*reason)));
+                summary.lines().for_each(|line| add(&mut text, "  ~ ", line));
             }
         }
         text.push('\n');
@@ -61,15 +46,61 @@ pub(super) fn text(state: &State, pasted: Pasted) -> String {
     text
 }
 
+fn said(text: &mut String, message: &Message, pasted: Pasted, pastes: &mut usize) {
+    for block in message.content() {
+        match (block, message.role()) {
+            (ContentBlock::Text { text: said, .. }, Role::User) => {
+                let said = match pasted {
+                    Pasted::Chips => paste::chips(said, pastes),
+                    Pasted::Whole => paste::expand(said),
+                };
+                for (at, line) in said.lines().enumerate() {
+                    add(text, if at == 0 { "> " } else { "  " }, line);
+                }
+            }
+            (ContentBlock::Text { text: said, .. }, Role::Assistant) => add(text, "", said),
+            (ContentBlock::ToolCall { name, arguments, .. }, _) => {
+                add(text, "* ", &format!("{name} {arguments}"));
+            }
+            (ContentBlock::ToolResult { content, is_error, .. }, _) => {
+                let mark = if *is_error { "  ! " } else { "  | " };
+                shortened(content).iter().for_each(|line| add(text, mark, line));
+            }
+            (ContentBlock::Image(_), _) => add(text, "", "[a picture]"),
+            (ContentBlock::Reasoning { .. } | ContentBlock::Opaque { .. }, _) => {}
+        }
+    }
+}
+
+/// What became of that which stands before.
+fn replaced(reason: ReplaceReason) -> &'static str {
+    match reason {
+        ReplaceReason::Cleared => "from here on the model reads old results of tools no more",
+        ReplaceReason::Compacted | ReplaceReason::Dropped => {
+            "from here on the model reads a summary of what stands before, and the end of that"
+        }
+        ReplaceReason::Forgotten => "the conversation was begun anew here",
+    }
+}
+
 /// The calls that have no result, and how far they came.
 fn open(text: &mut String, state: &State) {
-    for call in state.calls() {
-        let reached = match call.state {
-            CallState::Decided => "had not begun",
-            CallState::Started { .. } => "had begun, and nobody knows its end",
-            CallState::Finished { .. } => "had finished",
+    let last = state.messages().last();
+    let names = |id: &str| last?.tool_calls().find(|call| call.id == id).map(|call| call.name);
+    for (at, call) in state.calls().iter().enumerate() {
+        let name = names(&call.id).unwrap_or("tool");
+        let which = match state.calls().len() {
+            1 => format!("this call of {name}"),
+            _ => format!("call {}, of {name},", at + 1),
         };
-        add(text, "(", &format!("when the session ended, call {} {reached})", call.id));
+        let says = match call.state {
+            CallState::Decided => format!("before {which} began"),
+            CallState::Started { .. } => {
+                format!("while {which} ran, and nobody knows how it ended")
+            }
+            CallState::Finished { .. } => format!("when {which} had finished"),
+        };
+        add(text, "(", &format!("the session ended {says})"));
     }
 }
 
@@ -83,29 +114,39 @@ fn shortened(content: &str) -> Vec<String> {
 }
 
 /// The transcript as Markdown.
-pub(super) fn markdown(state: &State) -> String {
+pub(super) fn markdown(parts: &[Part], state: &State) -> String {
     let meta = state.meta().cloned().unwrap_or_default();
     let mut text = format!("# Session {}\n", meta.id);
-    for message in state.messages() {
-        let who = if message.role() == Role::User { "User" } else { "Assistant" };
-        if has_words(message) {
-            add(&mut text, "\n## ", who);
-        }
-        for block in message.content() {
-            match block {
-                ContentBlock::Text { text: said, .. } => add(&mut text, "\n", &paste::expand(said)),
-                ContentBlock::ToolCall { name, arguments, .. } => {
-                    fenced(&mut text, &format!("Call of `{name}`"), &format!("{arguments:#}"));
-                }
-                ContentBlock::ToolResult { content, is_error, .. } => {
-                    fenced(&mut text, if *is_error { "Error" } else { "Result" }, content);
-                }
-                ContentBlock::Image(_) => add(&mut text, "\n", "*(a picture)*"),
-                ContentBlock::Reasoning { .. } | ContentBlock::Opaque { .. } => {}
+    for part in parts {
+        match part {
+            Part::Message(message) => said_in_markdown(&mut text, message),
+            Part::Replaced { reason, summary } if summary.is_empty() => {
+                add(&mut text, "\n", &format!("*({})*", replaced(*reason)));
             }
+            Part::Replaced { reason, summary } => fenced(&mut text, replaced(*reason), summary),
         }
     }
     text
+}
+
+fn said_in_markdown(text: &mut String, message: &Message) {
+    let who = if message.role() == Role::User { "User" } else { "Assistant" };
+    if has_words(message) {
+        add(text, "\n## ", who);
+    }
+    for block in message.content() {
+        match block {
+            ContentBlock::Text { text: said, .. } => add(text, "\n", &paste::expand(said)),
+            ContentBlock::ToolCall { name, arguments, .. } => {
+                fenced(text, &format!("Call of `{name}`"), &format!("{arguments:#}"));
+            }
+            ContentBlock::ToolResult { content, is_error, .. } => {
+                fenced(text, if *is_error { "Error" } else { "Result" }, content);
+            }
+            ContentBlock::Image(_) => add(text, "\n", "*(a picture)*"),
+            ContentBlock::Reasoning { .. } | ContentBlock::Opaque { .. } => {}
+        }
+    }
 }
 
 fn has_words(message: &Message) -> bool {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::LoadError;
-use crate::session::record::{self, Envelope, LineError};
+use crate::session::record::{self, Envelope, LineError, Record};
 use crate::session::reduce::State;
 
 /// How much is read at once.
@@ -49,17 +49,29 @@ pub struct Torn {
 /// # Errors
 /// When it cannot be read, or is damaged anywhere but at its end.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    load_each(path, |_| {})
+}
+
+/// The same; `each` gets all records in their order, also those of what no model reads any more.
+///
+/// # Errors
+/// As for [`load`]. Records before the damage were told to `each` then.
+pub fn load_each(path: &Path, each: impl FnMut(&Record)) -> Result<Loaded, LoadError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.cast_signed())
         .open(path)
         .map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
-    read(&file, path)
+    read_each(&file, path, each)
 }
 
 /// The same for an open file.
 pub(super) fn read(file: &File, path: &Path) -> Result<Loaded, LoadError> {
+    read_each(file, path, |_| {})
+}
+
+fn read_each(file: &File, path: &Path, mut each: impl FnMut(&Record)) -> Result<Loaded, LoadError> {
     let fault = |error| LoadError::Io { path: path.to_owned(), error };
     if !file.metadata().map_err(fault)?.is_file() {
         return Err(fault(io::Error::other("it is not a file")));
@@ -87,7 +99,10 @@ pub(super) fn read(file: &File, path: &Path) -> Result<Loaded, LoadError> {
             Err(error) => {
                 return Err(LoadError::Line { path: path.to_owned(), line: number, error });
             }
-            Ok(envelope) => loaded.take(&envelope, path, number)?,
+            Ok(envelope) => {
+                loaded.take(&envelope, path, number)?;
+                envelope.record.iter().for_each(&mut each);
+            }
         }
         loaded.len += line.len() as u64;
         loaded.ends_in_newline = is_whole;

@@ -1,6 +1,8 @@
 //! The slash commands of a conversation: one row each, from which the help text is made.
 
-use agent::sanitize::visible;
+use agent::sanitize::{Visible, visible};
+
+use crate::render::style::wrap;
 
 /// What a person can ask of the program itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,14 @@ pub(crate) fn read(input: &str) -> Line {
         return Line::Empty;
     }
     let Some((name, argument)) = command_words(trimmed) else { return Line::Prompt(text) };
+    let line = command(name, argument);
+    // The way out for a line that only looks like a command.
+    let is_set_off = text.starts_with(' ');
+    if is_set_off && matches!(line, Line::Wrong(_)) { Line::Prompt(text) } else { line }
+}
+
+/// The command of that name.
+fn command(name: &str, argument: Option<String>) -> Line {
     match ROWS.iter().find(|row| row.name == name) {
         None => Line::Wrong(format!(
             "there is no command /{name}: /help lists them (begin with a space to send the line to the model)"
@@ -147,8 +157,8 @@ fn clean(input: &str) -> String {
 /// Where the explanations in the list begin.
 const COLUMN: usize = 14;
 
-/// The list of commands.
-pub(crate) fn help() -> String {
+/// The list of commands, in lines of `width` columns.
+pub(crate) fn help(width: usize) -> String {
     let mut text = String::new();
     for row in &ROWS {
         let name = match row.argument {
@@ -156,9 +166,14 @@ pub(crate) fn help() -> String {
             None => format!("/{}", row.name),
         };
         // A long one stands on a line of its own.
-        let gap = if name.len() < COLUMN { "" } else { "\n" };
-        let rest = if gap.is_empty() { COLUMN - name.len() } else { COLUMN };
-        text.push_str(&format!("{name}{gap}{:rest$}{}\n", "", row.help));
+        let mut before = match name.len() < COLUMN {
+            true => format!("{name:COLUMN$}"),
+            false => format!("{name}\n{:COLUMN$}", ""),
+        };
+        for piece in wrap(&Visible::own(row.help), width.saturating_sub(COLUMN)) {
+            text.push_str(&format!("{before}{piece}\n"));
+            before = " ".repeat(COLUMN);
+        }
     }
     text.push_str(
         "\nWhile the model works you can go on typing: Enter queues a line, which the model reads with \
@@ -219,7 +234,25 @@ mod tests {
     #[test]
     fn the_help_names_every_command() {
         for row in &ROWS {
-            assert!(help().contains(&format!("/{}", row.name)));
+            assert!(help(80).contains(&format!("/{}", row.name)));
+        }
+    }
+
+    #[test]
+    fn what_the_help_says_of_a_command_stays_in_its_column() {
+        let help = help(40);
+        let rows: Vec<&str> = help.lines().take_while(|line| !line.is_empty()).collect();
+        assert!(rows.len() > 2 * ROWS.len(), "{help}");
+        for row in rows {
+            assert!(row.starts_with('/') || row.starts_with(&" ".repeat(COLUMN)), "{help}");
+            assert!(row.len() <= 40, "{help}");
+        }
+    }
+
+    #[test]
+    fn a_space_before_it_sends_what_only_looks_like_a_command() {
+        for line in [" /undo", " /exit now", " /permissions x"] {
+            assert_eq!(read(line), prompt(line));
         }
     }
 }

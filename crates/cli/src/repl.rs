@@ -163,7 +163,7 @@ impl Repl {
             Line::Empty => Then::Say(String::new()),
             Line::Wrong(text) => Then::Say(format!("{text}\n")),
             Line::Prompt(text) => self.turn(text, turns, draft).await,
-            Line::Command(Command::Help) => Then::Say(commands::help()),
+            Line::Command(Command::Help) => Then::Say(commands::help(terminal::width())),
             Line::Command(Command::Exit) => Then::Leave(Exit::Done),
             Line::Command(Command::Clear) => {
                 self.agent.clear();

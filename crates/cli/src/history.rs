@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 
 use crate::app::StartError;
 use crate::args::{ExportFormat, OutputFormat, SessionsAction};
-use crate::redaction;
+use crate::render::style::fit;
+use crate::{redaction, terminal};
 use said::Said;
 pub(crate) use transcript::Pasted;
 
@@ -157,6 +158,7 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
     if entries.is_empty() {
         return format!("No session was kept in {} yet.\n", one_line(&cwd.to_string_lossy()));
     }
+    let columns = terminal::columns().unwrap_or(usize::MAX);
     let mut text = String::new();
     for entry in entries.iter().take(LISTED) {
         let short = short(&entry.id);
@@ -170,10 +172,8 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
             }
             None => "(nothing was asked, or it cannot be read)".to_owned(),
         };
-        line(
-            &mut text,
-            &format!("{short}  {:>8}  {cost:>9}  {model}  {prompt}", age(entry.modified)),
-        );
+        let row = format!("{short}  {:>8}  {cost:>9}  {model}  {prompt}", age(entry.modified));
+        line(&mut text, &fit(&sanitize::one_line(&row), columns));
     }
     if entries.len() > LISTED {
         line(
@@ -183,7 +183,7 @@ fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> String {
     }
     line(
         &mut text,
-        "\nGo on with one: anvil --resume ID (its beginning is enough), or the last: anvil --continue",
+        "\nGo on with one: anvil -r ID (its beginning is enough), or with the last: anvil -c",
     );
     text
 }

@@ -57,8 +57,11 @@ fn not_run(error: &clap::Error, format: OutputFormat) -> Exit {
         };
     }
     if format == OutputFormat::Text {
-        complain(&error.render().to_string());
-        if error.kind() == ErrorKind::InvalidSubcommand {
+        let told = error.render().to_string();
+        complain(&told);
+        // What stands behind a command was meant for that.
+        let is_first = told.contains("Usage: anvil [");
+        if error.kind() == ErrorKind::InvalidSubcommand && is_first {
             complain("A task is given with -p: anvil -p \"what to do\"\n");
         }
         return Exit::Usage;

@@ -192,6 +192,14 @@ fn a_check_mends_a_torn_end_and_names_the_line_of_other_damage() {
 }
 
 #[test]
+fn a_word_that_is_no_command_of_sessions_is_not_taken_for_a_task() {
+    let home = Home::new();
+    let said = |args: &[&str]| anvil(&home, args).assert_code(64).err.clone();
+    assert!(said(&["fix", "it"]).contains("A task is given with -p"));
+    assert!(!said(&["sessions", "list"]).contains("A task"));
+}
+
+#[test]
 fn an_id_that_means_none_or_several_is_a_usage_error() {
     let (home, id) = one();
     let other = file(&home, &id).with_file_name(format!("{}-2.jsonl", &id[..8]));

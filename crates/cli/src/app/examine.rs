@@ -84,11 +84,11 @@ async fn told_to_models(
         Ok(programs) => facts.programs = programs,
         Err(error) => {
             let text = format!("which programs there are cannot be asked: {error}");
-            missing = Some(Check::note("told", text, None));
+            missing = Some(Check::note("to the model", text, None));
         }
     }
     let told = facts.told();
-    told.lines().map(|line| Check::ok("told", line)).chain(missing).collect()
+    told.lines().map(|line| Check::ok("to the model", line)).chain(missing).collect()
 }
 
 fn screen(env: &Environment) -> Check {

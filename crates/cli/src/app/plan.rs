@@ -36,7 +36,9 @@ pub(super) fn plan(args: &Args) -> Result<Plan, StartError> {
         Some(Command::Models { action: Some(ModelsAction::Test { name }) }) => {
             return Ok(Plan::Trial(name.clone()));
         }
-        Some(Command::Doctor { json }) => return Ok(Plan::Doctor { json: *json }),
+        Some(Command::Doctor { json }) => {
+            return Ok(Plan::Doctor { json: *json || args.output_format != OutputFormat::Text });
+        }
         Some(
             Command::Config { .. }
             | Command::Permissions { .. }

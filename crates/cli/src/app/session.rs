@@ -57,7 +57,7 @@ impl Choice {
                 Some(entry) => Some(entry),
                 None => {
                     return Err(StartError::Usage(format!(
-                        "there is no session to continue in {}; `anvil sessions` lists those there are",
+                        "no session was kept in {} yet, so there is none to continue: start without -c",
                         cwd.display()
                     )));
                 }

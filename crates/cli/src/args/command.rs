@@ -141,7 +141,7 @@ pub(crate) enum SessionsAction {
 /// What a session is given out as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One JSON object with all messages
+    /// One JSON object with the messages that the model reads
     #[default]
     Json,
     /// Markdown to read

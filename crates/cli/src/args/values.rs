@@ -97,7 +97,7 @@ pub(super) fn credential_origin(text: &str) -> Result<(String, Origin), String> 
 
 /// Reads `90`, `90s`, `30m`, `2h` or a sum of such parts like `1h30m`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a time such as 90s, 30m or 1h30m");
+    let wrong = || format!("'{text}' is not a time such as 90s, 1h30m or 30d");
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {

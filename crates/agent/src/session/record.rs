@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::TurnOutcome;
+use crate::truncate;
 
 /// The version of the format that is written. Lower ones are read, higher ones refused.
 pub const VERSION: u32 = 1;
@@ -331,7 +332,7 @@ pub struct Envelope {
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It is not a record.
-    #[error("it is not a record: {0}")]
+    #[error("it is not a record: {}", shortened(.0))]
     NotARecord(#[from] serde_json::Error),
     /// A later program wrote it.
     #[error(
@@ -343,6 +344,18 @@ pub enum LineError {
         "it is a '{0}' record, which this version does not know and cannot leave out: use a newer anvil"
     )]
     UnknownType(String),
+}
+
+/// The longest text of a fault that is told, in characters.
+const MAX_FAULT: usize = 200;
+
+/// What is wrong with JSON, also where the reader repeats what it found.
+fn shortened(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match truncate::head(&text, MAX_FAULT) {
+        head if head.len() < text.len() => format!("{head}…"),
+        _ => text,
+    }
 }
 
 /// What is read of a line before it is known what it is.

@@ -188,14 +188,15 @@ impl Store {
         files.flatten().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
-    /// The session of this workspace that was written last.
+    /// The session of this workspace that was written last, also if it turns out to be damaged: an earlier one
+    /// in its place would be taken for it.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn latest(&self, cwd: &Path) -> Result<Option<Entry>, FindError> {
         // One that was begun and never asked anything is nothing to go on with.
-        let mut entries = files(&self.folder(cwd))?.into_iter().filter_map(File::entry);
-        Ok(entries.find(|entry| entry.first_prompt.is_some()))
+        let mut entries = files(&self.folder(cwd))?.into_iter().filter_map(File::opened);
+        Ok(entries.find(|(_, head)| !matches!(head.asked, Asked::Nothing)).map(|(entry, _)| entry))
     }
 
     /// The one session whose id begins with `prefix`: of this workspace, else of any.
@@ -248,11 +249,20 @@ impl File {
 
     /// What a list says about it; nothing where it cannot be opened.
     fn entry(self) -> Option<Entry> {
+        self.opened().map(|(entry, _)| entry)
+    }
+
+    /// The same with what its beginning says.
+    fn opened(self) -> Option<(Entry, Head)> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.path).ok()?;
-        let (model, first_prompt) = head(&file);
-        let Self { id, path, modified, size } = self;
-        Some(Entry { id, path, first_prompt, model, modified, size })
+        let head = head(&file);
+        let first_prompt = match &head.asked {
+            Asked::This(prompt) => Some(prompt.clone()),
+            Asked::Nothing | Asked::Unknown => None,
+        };
+        let (model, Self { id, path, modified, size }) = (head.model.clone(), self);
+        Some((Entry { id, path, first_prompt, model, modified, size }, head))
     }
 }
 
@@ -328,28 +338,50 @@ fn is_an_id(id: &str) -> bool {
     id.len() <= 128 && id.bytes().all(is_plain) && !id.starts_with(['-', '.'])
 }
 
+/// What the beginning of a file says.
+struct Head {
+    /// The model that was asked first.
+    model: Option<String>,
+    asked: Asked,
+}
+
+/// What was asked first.
+enum Asked {
+    /// This, or its beginning.
+    This(String),
+    /// Nothing was.
+    Nothing,
+    /// The beginning of the file does not tell, or is damaged.
+    Unknown,
+}
+
 /// The model and the first prompt, from the beginning of the file alone.
-fn head(file: &fs::File) -> (Option<String>, Option<String>) {
+fn head(file: &fs::File) -> Head {
     let mut reader = BufReader::new(file.take(HEAD));
     let (mut model, mut line) = (None, Vec::new());
-    loop {
+    let (mut read, mut asked) = (0, None);
+    while asked.is_none() {
         line.clear();
-        match reader.read_until(b'\n', &mut line) {
-            Ok(1..) => {}
-            _ => return (model, None),
-        }
+        read += match reader.read_until(b'\n', &mut line) {
+            Ok(more) => more as u64,
+            Err(_) => HEAD,
+        };
+        let is_whole = line.last() == Some(&b'\n');
         match record::read(line.strip_suffix(b"\n").unwrap_or(&line)).map(|read| read.record) {
             Ok(Some(Record::SessionStarted(meta))) => model = Some(meta.model),
             Ok(Some(Record::MessageAppended { message, .. })) => {
                 let prompt = message.text();
                 let shown = paste::chips(&prompt, &mut 0).chars().take(EXCERPT).collect();
-                return (model, Some(shown));
+                asked = Some(Asked::This(shown));
             }
             Ok(_) => {}
+            // The end of the file, or of a line that was never finished.
+            Err(_) if !is_whole && read < HEAD => asked = Some(Asked::Nothing),
             // A prompt longer than what is read of a file has its beginning there all the same.
-            Err(_) => return (model, cut_prompt(&line)),
+            Err(_) => asked = Some(cut_prompt(&line).map_or(Asked::Unknown, Asked::This)),
         }
     }
+    Head { model, asked: asked.unwrap_or(Asked::Unknown) }
 }
 
 /// The beginning of the first text in a line that was read in part.

@@ -126,3 +126,50 @@ fn the_session_that_was_written_last_is_found_among_those_that_were_asked_nothin
     assert_eq!(ids, ["silent", "last", "old"]);
     assert_eq!(store.latest(&meta().cwd).unwrap().unwrap().id, "last");
 }
+
+#[test]
+fn a_session_whose_beginning_is_damaged_or_not_read_is_still_the_last_one() {
+    let system = "s".repeat(300_000);
+    let stamped = format!(r#"{{"v":1,"seq":1,"ts":1,"type":"note","text":"{system}"}}"#);
+    for (what, second) in [
+        ("no text", &b"\xff\xfe{}\n"[..]),
+        ("a gap", &b"\n"[..]),
+        ("a later version", br#"{"v":99,"seq":1,"ts":1,"type":"x"}"#),
+        ("a long record", stamped.as_bytes()),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let of = |id: &str| agent::session::record::Meta { id: id.into(), ..meta() };
+        let (mut journal, _) = store.create(of("old"), Arc::default()).unwrap();
+        journal.append(&user("q")).unwrap();
+        let (journal, _) = store.create(of("last"), Arc::default()).unwrap();
+        let mut bytes = fs::read(journal.path()).unwrap();
+        bytes.extend_from_slice(second);
+        bytes.extend_from_slice(b"\n{}\n");
+        fs::write(journal.path(), bytes).unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+        fs::File::options().append(true).open(journal.path()).unwrap().set_modified(later).unwrap();
+        let found = store.latest(&meta().cwd).unwrap().unwrap();
+        assert_eq!((found.id.as_str(), found.first_prompt), ("last", None), "{what}");
+    }
+}
+
+#[test]
+fn a_fault_is_told_in_a_line_however_much_of_the_file_it_repeats() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let (journal, _) = store.create(meta(), Arc::default()).unwrap();
+    let how = "x".repeat(1 << 20);
+    let line = format!(
+        r#"{{"v":1,"seq":1,"ts":1,"type":"turn_finished","outcome":"{how}","steps":1,"cost_usd":null}}"#
+    );
+    let mut bytes = fs::read(journal.path()).unwrap();
+    bytes.extend_from_slice(format!("{line}\n").as_bytes());
+    fs::write(journal.path(), bytes).unwrap();
+    let told = load(journal.path()).unwrap_err().to_string();
+    assert!(
+        told.contains("line 2: it is not a record: unknown variant") && told.len() < 600,
+        "{}",
+        told.len()
+    );
+}

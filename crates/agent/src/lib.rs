@@ -8,6 +8,7 @@ pub mod agent;
 pub mod approval;
 pub mod channel;
 pub mod context;
+pub mod digest;
 pub mod event;
 pub mod expand;
 pub mod git;

@@ -5,19 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::{Digest, Hasher};
 use crate::tool::{Effects, Grants};
 
 /// The number. Two calls have the same one only if nothing that matters differs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Binding([u8; 32]);
-
-impl std::fmt::Debug for Binding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Binding(Digest);
 
 /// All that a question is about.
 #[derive(Debug, Clone, Copy)]
@@ -44,22 +38,17 @@ impl Binding {
     /// The number of a question.
     pub fn of(bound: &Bound<'_>) -> Self {
         let Bound { call_id, tool, args, cwd, effects, grants, revision, preview } = bound;
-        let mut hash = Sha256::new();
-        // Each part with its length, so that no two of them can trade characters.
-        let mut part = |bytes: &[u8]| {
-            hash.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
-            hash.update(bytes);
-        };
-        part(call_id.as_bytes());
-        part(tool.as_bytes());
-        part(canonical(args).as_bytes());
-        part(cwd.as_os_str().as_encoded_bytes());
-        part(format!("{effects:?}").as_bytes());
-        part(format!("{grants:?}").as_bytes());
-        part(&revision.to_le_bytes());
-        part(&[u8::from(preview.is_some())]);
-        part(preview.unwrap_or_default().as_bytes());
-        Self(hash.finalize().into())
+        let mut hasher = Hasher::default();
+        hasher.part(call_id.as_bytes());
+        hasher.part(tool.as_bytes());
+        hasher.part(canonical(args).as_bytes());
+        hasher.part(cwd.as_os_str().as_encoded_bytes());
+        hasher.part(format!("{effects:?}").as_bytes());
+        hasher.part(format!("{grants:?}").as_bytes());
+        hasher.part(&revision.to_le_bytes());
+        hasher.part(&[u8::from(preview.is_some())]);
+        hasher.part(preview.unwrap_or_default().as_bytes());
+        Self(hasher.finish())
     }
 }
 

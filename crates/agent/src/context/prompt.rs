@@ -9,7 +9,6 @@ use std::ops::Range;
 use llm::types::ToolSpec;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::instructions::Instruction;
 use super::template::{Template, TemplateError};
@@ -62,8 +61,6 @@ pub struct Prompt {
     pub text: String,
     /// Its layers that are not empty, by name, as ranges of bytes; one follows the other.
     pub sections: Vec<(&'static str, Range<usize>)>,
-    /// SHA-256 of the text, in hexadecimal digits.
-    pub digest: String,
 }
 
 impl PromptBuilder {
@@ -147,11 +144,7 @@ fn join(layers: &[(&'static str, String)]) -> Prompt {
         text.push_str(&format!("{gap}{layer}\n"));
         sections.push((*name, start..text.len()));
     }
-    let mut digest = String::new();
-    for byte in Sha256::digest(&text) {
-        write!(digest, "{byte:02x}").expect("a string takes everything");
-    }
-    Prompt { text, sections, digest }
+    Prompt { text, sections }
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use sha2::{Digest as _, Sha256};
-
 use super::{Backend, Sandbox, SandboxPolicy};
+use crate::digest::Hasher;
 
 impl Sandbox {
     /// A digest of what a model plans with: what commands may write and reach, and what holds them.
@@ -39,18 +38,14 @@ impl Sandbox {
             Backend::Own => "own",
             Backend::Landlock => "landlock",
         };
-        let mut hash = Sha256::new();
-        let mut add = |part: &[u8]| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        };
-        add(policy.as_bytes());
-        add(backend.as_bytes());
+        let mut hasher = Hasher::default();
+        hasher.part(policy.as_bytes());
+        hasher.part(backend.as_bytes());
         for list in paths {
-            add(&list.len().to_le_bytes());
-            list.iter().for_each(|path| add(path.as_os_str().as_encoded_bytes()));
+            hasher.part(&list.len().to_le_bytes());
+            list.iter().for_each(|path| hasher.part(path.as_os_str().as_encoded_bytes()));
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hasher.finish().to_string()
     }
 }
 

@@ -18,12 +18,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::digest::Digest;
 use crate::secrets::redact::is_marked;
 use crate::session::record::Intended;
 use crate::tool::{PathSet, ToolContext, ToolError};
 use crate::tools::access::{FileAccess, ReadPath};
 use crate::tools::off_runtime::off_runtime;
-use crate::tools::tracker::{Digest, FileTracker};
+use crate::tools::tracker::FileTracker;
 
 pub use edit::{EditFile, EditFileArgs};
 pub use read::{ReadFile, ReadFileArgs};

@@ -1,16 +1,12 @@
 //! Read before write: remembers what the model has seen of each file, by content hash.
 //!
 //! A hash and not a time stamp: a change within the same second and of the same length is a change.
-//! SHA-256, because files may come from anyone and a collision would let a change pass unseen, and
-//! because the processors of today hash a gigabyte a second and more with it.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use sha2::{Digest as _, Sha256};
-
+use crate::digest::Digest;
 use crate::tool::ToolError;
 
 /// What the model must do before it may change a file it has not seen.
@@ -18,52 +14,6 @@ pub const UNREAD: &str = "You must read_file before editing it.";
 
 /// What the model is told when a file is no longer what it has seen.
 pub const CHANGED: &str = "File changed on disk since you last read it. Read it again.";
-
-/// The hash of a file's whole content.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// Hashes `content`.
-    pub fn of(content: &[u8]) -> Self {
-        let mut hasher = Hasher::default();
-        hasher.update(content);
-        hasher.finish()
-    }
-}
-
-/// All of it, in hexadecimal.
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Digest(")?;
-        for byte in &self.0[..4] {
-            write!(f, "{byte:02x}")?;
-        }
-        write!(f, "..)")
-    }
-}
-
-/// Hashes a content that comes in pieces, so that a large file never lies in memory as a whole.
-#[derive(Debug, Default)]
-pub struct Hasher(Sha256);
-
-impl Hasher {
-    /// Takes the next piece.
-    pub fn update(&mut self, piece: &[u8]) {
-        self.0.update(piece);
-    }
-
-    /// The hash of all pieces together.
-    pub fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
-    }
-}
 
 /// What the model has seen of each file. One is shared by all file tools of a session.
 #[derive(Debug, Default)]
@@ -118,14 +68,5 @@ mod tests {
                 "File changed on disk since you last read it. Read it again.".into()
             ))
         );
-    }
-
-    #[test]
-    fn pieces_hash_like_the_whole() {
-        let mut hasher = Hasher::default();
-        hasher.update(b"one ");
-        hasher.update(b"");
-        hasher.update(b"two");
-        assert_eq!(hasher.finish(), Digest::of(b"one two"));
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::report::{Answer, INVENTORY, LOOKED_AT, Report, Tool, version_in};
+use crate::digest::Hasher;
 use crate::permissions::{Place, Programs as _};
 use crate::process::{self, Ended, Keep, Spec, Status};
 use crate::programs::PathPrograms;
@@ -46,20 +46,16 @@ impl Probe {
         let mut env = self.env();
         env.retain(|(name, _)| PASSING.iter().all(|passing| name != passing));
         env.sort();
-        let mut hash = Sha256::new();
-        let mut add = |part: &[u8]| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        };
-        add(boot.as_bytes());
-        add(std::env!("CARGO_PKG_VERSION").as_bytes());
-        add(self.sandbox.view().as_bytes());
+        let mut hasher = Hasher::default();
+        hasher.part(boot.as_bytes());
+        hasher.part(std::env!("CARGO_PKG_VERSION").as_bytes());
+        hasher.part(self.sandbox.view().as_bytes());
         // Which of its folders count depends on where the workspace is; the whole one on the user alone.
         env.iter().for_each(|(name, value)| {
-            add(name.as_encoded_bytes());
-            add(value.as_encoded_bytes());
+            hasher.part(name.as_encoded_bytes());
+            hasher.part(value.as_encoded_bytes());
         });
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hasher.finish().to_string()
     }
 
     /// Asks all of them. Dropping the future ends those that run, in the background.

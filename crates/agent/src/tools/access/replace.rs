@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::open::{self, OpenError};
 use super::way::Way;
-use crate::tools::tracker::{Digest, Hasher};
+use crate::digest::{Digest, Hasher};
 
 /// The mode of a draft until it has the old file's.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);

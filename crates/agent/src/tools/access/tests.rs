@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::digest::Digest;
 use crate::tool::GrantedPath;
-use crate::tools::tracker::Digest;
 
 /// A workspace `W` with a folder `OUT` beside it.
 struct Scratch {

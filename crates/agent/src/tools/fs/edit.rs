@@ -8,12 +8,12 @@ use serde::Deserialize;
 
 use super::splice::{MAX_COUNTED, NoSplice, Places, Spliced, splice};
 use super::{Files, check_cancel, context, diff, hints, intended, links_note, only, preview_of};
+use crate::digest::Digest;
 use crate::secrets::Redactor;
 use crate::session::record::Intended;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
-use crate::tools::tracker::Digest;
 
 /// Replaces text in a file.
 #[derive(Debug, Clone)]

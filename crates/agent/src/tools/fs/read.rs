@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::text::{PROBE_BYTES, not_text};
 use super::window::{Fed, Shown, Total, Window};
 use super::{Files, MAX_EDITED_BYTES, only};
+use crate::digest::{Digest, Hasher};
 use crate::secrets::{RedactStream, Redactor};
 use crate::tool::{
     Effects, OnCancel, ReplaySafety, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool,
 };
 use crate::tools::access::ReadPath;
 use crate::tools::off_runtime::off_runtime;
-use crate::tools::tracker::{Digest, Hasher};
 
 /// Lines shown when the call does not say.
 const DEFAULT_LIMIT: u64 = 2000;

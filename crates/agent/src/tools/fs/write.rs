@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Files, check_cancel, diff, intended, links_note, only, preview_of};
+use crate::digest::Digest;
 use crate::secrets::Redactor;
 use crate::session::record::Intended;
 use crate::tool::{Effects, OnCancel, SubjectKind, ToolContext, ToolError, ToolOutput, TypedTool};
 use crate::tools::access::{Expect, WritePath};
 use crate::tools::off_runtime::{finish_off_runtime, off_runtime};
-use crate::tools::tracker::Digest;
 
 /// Writes a whole file.
 #[derive(Debug, Clone)]

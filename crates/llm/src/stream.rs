@@ -161,6 +161,13 @@ impl Usage {
         self.cache_write = later.cache_write.or(self.cache_write);
     }
 
+    /// The tokens of the whole request, those included that were read from a cache or written to one. Unknown
+    /// without the input; a cache that nobody told of was not used.
+    pub fn sent(&self) -> Option<u64> {
+        let cached = self.cache_read.unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
+        Some(self.input?.saturating_add(cached))
+    }
+
     /// Adds the counts of another request; a count is known if either side told it.
     pub fn add(&mut self, other: &Self) {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {

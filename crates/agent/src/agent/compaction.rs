@@ -4,7 +4,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::{Agent, AgentError, Run};
-use crate::context::budget::{ContextBudget, ContextEstimate};
+use crate::context::budget::{ContextBudget, ContextEstimate, tokens_of_fixed};
 use crate::context::clear::clear_old_tool_results;
 use crate::context::compact::{self, Dialogue, Replacement, Rung};
 use crate::event::AgentEvent;
@@ -128,7 +128,7 @@ impl Agent {
     }
 
     fn fixed_tokens(&self) -> u64 {
-        self.fixed_bytes() as u64 / 4
+        tokens_of_fixed(self.fixed_bytes())
     }
 
     fn no_room(&self, window: u64) -> CompactError {

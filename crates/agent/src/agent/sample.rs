@@ -5,7 +5,8 @@ use llm::builder::{Completion, MessageBuilder};
 use llm::{FinishReason, LlmError, Phase, StreamEvent};
 
 use super::{Agent, AgentError, Run};
-use crate::context::prefix::{Collapse, Section};
+use crate::context::prefix::Section;
+use crate::context::prefix::reads::Collapse;
 use crate::event::AgentEvent;
 use crate::session::record::Record;
 use crate::turn::{Input, Next};

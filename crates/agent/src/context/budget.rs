@@ -110,7 +110,7 @@ impl Sizes {
     /// its end while the revision stays.
     pub fn estimate(&mut self, state: &State, fixed_bytes: usize) -> ContextEstimate {
         self.measure(state);
-        let fixed = fixed_bytes as u64 / BYTES_A_TOKEN;
+        let fixed = tokens_of_fixed(fixed_bytes);
         let counted = state.reported().filter(|last| last.revision == state.revision());
         let counted = counted.and_then(|last| {
             let before = self.sums.get(last.messages).copied().unwrap_or(self.total());
@@ -151,24 +151,17 @@ impl Sizes {
     }
 }
 
-/// What a server counted for a request and its answer. Unknown without the input or the output; a cache
-/// that is not told is one that was not used.
+/// What a server counted for a request and its answer. Unknown without the input or the output.
 fn tokens_of_request(usage: &Usage) -> Option<u64> {
-    usage.input?;
-    Some(read(usage).saturating_add(usage.output?))
-}
-
-/// What was read of a request, from a cache or not.
-fn read(usage: &Usage) -> u64 {
-    let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-    usage.input.unwrap_or(0).saturating_add(cached)
+    Some(usage.sent()?.saturating_add(usage.output?))
 }
 
 /// Whether a server can mean these counts for a request that is estimated at so many tokens. A token has a
 /// byte at least, and every request some of them: a dialogue is not given up for a number that is nonsense.
 fn is_possible(usage: &Usage, estimated: u64) -> bool {
     let most = estimated.saturating_mul(BYTES_A_TOKEN).saturating_add(BESIDE);
-    (1..=most).contains(&read(usage)) && usage.output.unwrap_or(0) <= MOST_WRITTEN
+    usage.sent().is_some_and(|sent| (1..=most).contains(&sent))
+        && usage.output.unwrap_or(0) <= MOST_WRITTEN
 }
 
 /// The estimate for messages.
@@ -196,9 +189,19 @@ pub(super) fn tokens_of_block(block: &ContentBlock) -> u64 {
         }
 }
 
+/// The estimate for instructions and tools of so many bytes.
+pub fn tokens_of_fixed(bytes: usize) -> u64 {
+    bytes as u64 / BYTES_A_TOKEN
+}
+
 /// The estimate for a text, rounded up.
-pub fn tokens_of_text(text: &str) -> u64 {
+pub(super) fn tokens_of_text(text: &str) -> u64 {
     (text.len() as u64).div_ceil(BYTES_A_TOKEN)
+}
+
+/// The most bytes of a text that is estimated at no more than so many tokens.
+pub(super) fn bytes_of(tokens: u64) -> usize {
+    usize::try_from(tokens.saturating_mul(BYTES_A_TOKEN)).unwrap_or(usize::MAX)
 }
 
 fn tokens_of_json(value: &Value) -> u64 {
@@ -223,11 +226,11 @@ fn bytes_of_json(value: &Value) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::record::{Change, Meta, Record, ReplaceReason};
 
     fn estimate(state: &State, fixed_bytes: usize) -> ContextEstimate {
         Sizes::default().estimate(state, fixed_bytes)
     }
-    use crate::session::record::{Change, Meta, Record, ReplaceReason};
 
     fn state(records: &[Record]) -> State {
         let mut state = State::default();

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use llm::{ContentBlock, Message, Role};
 use serde_json::Value;
 
-use super::budget::{tokens_of, tokens_of_block};
+use super::budget::{bytes_of, tokens_of, tokens_of_block};
 use crate::session::record::StandIn;
 use crate::session::reduce::State;
 use crate::truncate;
 
-pub use gains::{Gains, Rung, has_shrunk};
+pub use gains::{Gains, Rung};
 
 /// What a model is told to summarise.
 const INSTRUCTION: &str = include_str!("../../assets/compact.md");
@@ -233,7 +233,7 @@ fn compose(opening: String, dialogue: &Dialogue<'_>, most: u64) -> Replacement {
 
 /// The text with its head and tail, cut to so many tokens as they are estimated.
 fn within(text: &str, tokens: u64) -> String {
-    let bytes = usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX);
+    let bytes = bytes_of(tokens);
     if text.len() <= bytes {
         return text.to_owned();
     }

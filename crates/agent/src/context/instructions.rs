@@ -18,7 +18,7 @@ pub const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 pub const MAX_FILE: usize = 20_000;
 
 /// Most bytes of all files together; the ones nearest to the working folder are told first.
-pub const MAX_ALL: usize = 60_000;
+const MAX_ALL: usize = 60_000;
 
 /// One file of instructions, safe to show and cut to its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]

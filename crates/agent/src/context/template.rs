@@ -16,10 +16,10 @@ use serde::Serialize;
 use crate::sanitize::one_line;
 
 /// Longest template, in bytes.
-pub const MAX_SOURCE: usize = 128 << 10;
+const MAX_SOURCE: usize = 128 << 10;
 
 /// Longest text that one may become, in bytes.
-pub const MAX_OUTPUT: usize = 512 << 10;
+const MAX_OUTPUT: usize = 512 << 10;
 
 /// Most steps that one may take; a list of all tools takes a few hundred.
 const MAX_STEPS: u64 = 100_000;

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use llm::ContentBlock;
+use llm::{ContentBlock, ToolCallRef};
 use serde_json::Value;
 
-use super::super::budget::tokens_of_block;
+use super::super::budget::{tokens_of_block, tokens_of_text};
 use super::super::clear::subject;
 use super::{Dialogue, shares, step, within};
 use crate::sanitize::one_line;
@@ -32,11 +32,7 @@ pub(super) fn files(dialogue: &Dialogue<'_>) -> Vec<String> {
             _ => None,
         })
         .collect();
-    let calls = dialogue.messages.iter().rev().flat_map(|message| {
-        let calls: Vec<_> = message.tool_calls().collect();
-        calls.into_iter().rev()
-    });
-    let changed = calls
+    let changed = last_first(dialogue)
         .filter(|call| matches!(call.name, "write_file" | "edit_file"))
         .filter(|call| !failed.contains(call.id))
         .filter_map(|call| call.arguments.get("file_path")?.as_str());
@@ -77,7 +73,7 @@ pub(super) fn told(
         parts.push(format!("\nThe last calls, already made: {}\n", calls.join("; ")));
     }
     // The bytes of all parts are joined before they are counted, so each loses a token to rounding.
-    let sizes: Vec<u64> = parts.iter().map(|part| (part.len() as u64).div_ceil(4)).collect();
+    let sizes: Vec<u64> = parts.iter().map(|part| tokens_of_text(part)).collect();
     let shares = shares(&sizes, left);
     let cut = parts.iter().zip(shares).map(|(part, share)| within(part, share));
     let text: String = cut.collect();
@@ -85,11 +81,15 @@ pub(super) fn told(
 }
 
 fn calls(dialogue: &Dialogue<'_>) -> Vec<String> {
-    let calls = dialogue.messages.iter().rev().flat_map(|message| {
+    last_first(dialogue).take(CALLS).map(|call| named(call.name, call.arguments)).collect()
+}
+
+/// All calls, the last one first.
+fn last_first<'a>(dialogue: &Dialogue<'a>) -> impl Iterator<Item = ToolCallRef<'a>> {
+    dialogue.messages.iter().rev().flat_map(|message| {
         let calls: Vec<_> = message.tool_calls().collect();
         calls.into_iter().rev()
-    });
-    calls.take(CALLS).map(|call| named(call.name, call.arguments)).collect()
+    })
 }
 
 fn named(tool: &str, arguments: &Value) -> String {

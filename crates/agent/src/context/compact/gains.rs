@@ -60,7 +60,7 @@ impl Gains {
 }
 
 /// Whether a context is so much smaller that it was worth it: less than seven tenths.
-pub fn has_shrunk(before: u64, after: u64) -> bool {
+fn has_shrunk(before: u64, after: u64) -> bool {
     after.saturating_mul(10) < before.saturating_mul(7)
 }
 

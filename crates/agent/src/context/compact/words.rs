@@ -37,7 +37,7 @@ pub(super) fn kept(dialogue: &Dialogue<'_>, is_step_kept: bool, left: u64) -> Wo
     let mut words = Words::default();
     let mut messages = said(dialogue);
     if is_step_kept && !messages.is_empty() {
-        words.behind = fitted(&messages.remove(0), &mut left, 0, 2);
+        words.behind = fitted(&messages.remove(0), &mut left, 0);
     }
     let [opening, between] =
         [OPENING, BETWEEN].map(|text| tokens_of_block(&ContentBlock::text(text)));
@@ -46,9 +46,7 @@ pub(super) fn kept(dialogue: &Dialogue<'_>, is_step_kept: bool, left: u64) -> Wo
         if left < around + LEAST {
             break;
         }
-        // The first message that does not fit gets half, and leaves room for older ones, which are
-        // where rules are mostly given.
-        let blocks = fitted(message, &mut left, around, 2);
+        let blocks = fitted(message, &mut left, around);
         if !blocks.is_empty() {
             words.earlier.push(blocks);
         }
@@ -93,13 +91,14 @@ fn by_user(content: &[ContentBlock]) -> Vec<&ContentBlock> {
     content.iter().filter(is_said).collect()
 }
 
-/// The blocks, whole where they fit beside `around` and in a part of what is left where they do not.
-fn fitted(blocks: &[&ContentBlock], left: &mut u64, around: u64, part: u64) -> Vec<ContentBlock> {
+/// The blocks, whole where they fit beside `around`. Where they do not they get half of what is left: older
+/// messages, in which rules are mostly given, need room too.
+fn fitted(blocks: &[&ContentBlock], left: &mut u64, around: u64) -> Vec<ContentBlock> {
     let Some(room) = left.checked_sub(around) else { return Vec::new() };
     let whole: u64 = blocks.iter().map(|block| tokens_of_block(block)).sum();
     let fitted: Vec<ContentBlock> = match whole <= room {
         true => blocks.iter().map(|block| (*block).clone()).collect(),
-        false => shortened(blocks, room / part),
+        false => shortened(blocks, room / 2),
     };
     if !fitted.is_empty() {
         *left -= around + fitted.iter().map(tokens_of_block).sum::<u64>();

@@ -103,8 +103,7 @@ fn dollars(amount: f64) -> String {
 /// not shown as if it were. Unknown without the count of what was not.
 fn hit_rate(counts: &Usage) -> Option<u64> {
     let read = counts.cache_read?;
-    let all = counts.input?.saturating_add(read).saturating_add(counts.cache_write.unwrap_or(0));
-    read.saturating_mul(100).checked_div(all)
+    read.saturating_mul(100).checked_div(counts.sent()?)
 }
 
 fn thousands(number: u64) -> String {

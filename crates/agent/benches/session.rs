@@ -94,7 +94,7 @@ fn reading(c: &mut Criterion) {
     let path = journal.path();
     let mut group = c.benchmark_group("load");
     group.sample_size(10);
-    group.throughput(Throughput::Bytes(journal.len()));
+    group.throughput(Throughput::Bytes(journal.bytes()));
     group.bench_function("session", |b| {
         b.iter(|| black_box(load(path).expect("it was just written").records));
     });

@@ -12,10 +12,10 @@ use crate::secrets::redact::Redactor;
 pub const MARK: char = '\u{fffc}';
 
 /// Most lines of a paste that is shown as it is.
-pub const SHORT_LINES: usize = 8;
+const SHORT_LINES: usize = 8;
 
 /// Most characters of a paste that is shown as it is.
-pub const SHORT_CHARS: usize = 1000;
+const SHORT_CHARS: usize = 1000;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

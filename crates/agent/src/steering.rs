@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use notice::{Notice, Source};
 
 /// Most lines of a person that wait at a time.
-pub const MAX_WAITING: usize = 50;
+const MAX_WAITING: usize = 50;
 
 /// Where notices come from.
 pub trait Steering: Send + Sync {

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 
 pub use self::error::{JournalError, LoadError};
+pub(super) use self::load::open_to_read;
 pub use self::load::{Loaded, Torn, load, load_each};
 use super::record::{self, Meta, Record};
 use super::reduce::State;
@@ -121,19 +122,9 @@ impl Journal {
         &self.path
     }
 
-    /// The number of bytes in it.
-    pub fn len(&self) -> u64 {
+    /// The number of bytes in it, records that could not be written left out.
+    pub fn bytes(&self) -> u64 {
         self.len
-    }
-
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Whether records wait that could not be written.
-    pub fn is_behind(&self) -> bool {
-        !self.unsaved.is_empty()
     }
 
     /// Writes a record, and before it what could not be written earlier. Secrets that are known are
@@ -210,9 +201,7 @@ impl Journal {
 
     /// Keeps the torn end of the file beside it and cuts it off.
     fn cut_off(&self, torn: &[u8]) -> io::Result<PathBuf> {
-        let mut name = self.path.clone().into_os_string();
-        name.push(".torn");
-        let kept = PathBuf::from(name);
+        let kept = place_of_torn(&self.path);
         let mut file = options().create(true).open(&kept)?;
         file.write_all(torn)?;
         file.write_all(b"\n")?;
@@ -226,9 +215,29 @@ impl Journal {
 /// How session files are opened: for their user alone, at their end, and never through a link.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    options.read(true).append(true).mode(0o600).custom_flags(flags.cast_signed());
+    options.read(true).append(true).mode(0o600).custom_flags(load::FLAGS);
     options
+}
+
+/// Where the torn end of a session's file is kept.
+fn place_of_torn(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(".torn");
+    name.into()
+}
+
+/// Removes a session's file, and the torn end that was kept beside it. What is not there is no error.
+///
+/// # Errors
+/// When one of them cannot be removed.
+pub fn remove(path: &Path) -> io::Result<()> {
+    for path in [path, &place_of_torn(path)] {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Makes the name of a file survive a loss of power, as its content does.

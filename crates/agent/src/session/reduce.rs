@@ -1,12 +1,16 @@
 //! What the records of a session amount to: one function, for a running session and for a file.
 
+mod error;
+mod replace;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use llm::{ContentBlock, IntegrityError, Message, Role, Tail, TranscriptChecker, Usage};
 use serde_json::Value;
 
-use super::record::{Basis, Change, How, Intended, Meta, Record, ReplaceReason, StandIn};
+pub use self::error::ReduceError;
+use super::record::{Basis, How, Intended, Meta, Record, StandIn};
 
 /// A session as its records left it.
 #[derive(Debug, Clone, Default)]
@@ -65,57 +69,6 @@ pub enum CallState {
         /// How it came to it.
         how: How,
     },
-}
-
-/// Why a record does not fit the session.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReduceError {
-    /// The dialogue would break a rule.
-    #[error(transparent)]
-    Transcript(#[from] IntegrityError),
-    /// A file does not begin with `session_started`, or has it twice.
-    #[error("session_started stands first and once")]
-    Beginning,
-    /// There is no such call waiting.
-    #[error("no call '{0}' waits for this")]
-    NoSuchCall(String),
-    /// The call has its result already.
-    #[error("the call '{0}' has its result already")]
-    FinishedTwice(String),
-    /// The call began already.
-    #[error("the call '{0}' began already")]
-    StartedTwice(String),
-    /// The call has no result yet.
-    #[error("the call '{0}' has no result yet")]
-    Unfinished(String),
-    /// The result is that of another call, or no result at all.
-    #[error("what finished the call '{0}' is not its result")]
-    NotItsResult(String),
-    /// Blocks joined a message that no user said.
-    #[error("there is no user message to extend")]
-    NothingToExtend,
-    /// Only text and images join a user message.
-    #[error("a {0} block cannot join a user message")]
-    NotUserContent(&'static str),
-    /// The context changed since the replacement was made.
-    #[error("the context is at revision {now}, and this was made from {made_from}")]
-    Stale {
-        /// The revision it was made from.
-        made_from: u64,
-        /// The present one.
-        now: u64,
-    },
-    /// More messages are replaced than there are.
-    #[error("{upto} messages are replaced and there are {messages}")]
-    TooMany {
-        /// How many are to be replaced.
-        upto: usize,
-        /// How many there are.
-        messages: usize,
-    },
-    /// A call is running or waits for its results.
-    #[error("the context is not replaced while calls wait for their results")]
-    CallsPending,
 }
 
 impl State {
@@ -289,11 +242,8 @@ impl State {
     }
 
     fn extend(&mut self, content: &[ContentBlock], notices: &[String]) -> Result<(), ReduceError> {
-        if let Some(block) = content
-            .iter()
-            .find(|block| !matches!(block, ContentBlock::Text { .. } | ContentBlock::Image(_)))
-        {
-            return Err(ReduceError::NotUserContent(block.kind()));
+        if let Some(kind) = kind_no_user_says(content) {
+            return Err(ReduceError::NotUserContent(kind));
         }
         let Some(last) = self.messages.last_mut().filter(|last| last.role() == Role::User) else {
             return Err(ReduceError::NothingToExtend);
@@ -345,11 +295,8 @@ impl State {
         extra: &[ContentBlock],
         notices: &[String],
     ) -> Result<(), ReduceError> {
-        if let Some(block) = extra
-            .iter()
-            .find(|block| !matches!(block, ContentBlock::Text { .. } | ContentBlock::Image(_)))
-        {
-            return Err(ReduceError::NotUserContent(block.kind()));
+        if let Some(kind) = kind_no_user_says(extra) {
+            return Err(ReduceError::NotUserContent(kind));
         }
         let mut content = Vec::with_capacity(ids.len() + extra.len());
         for id in ids {
@@ -367,94 +314,16 @@ impl State {
         Ok(())
     }
 
-    fn replace(
-        &mut self,
-        made_from: u64,
-        reason: ReplaceReason,
-        change: &Change,
-    ) -> Result<(), ReduceError> {
-        if made_from != self.revision {
-            return Err(ReduceError::Stale { made_from, now: self.revision });
-        }
-        if !self.calls.is_empty() && !is_whole(change, self.messages.len()) {
-            return Err(ReduceError::CallsPending);
-        }
-        match change {
-            Change::Head { upto, messages, stand_in } => {
-                self.replace_head(*upto, messages)?;
-                self.stand_in = stand_in.clone().or_else(|| whole_stand_in(reason, messages));
-                self.cleared.retain(|id| self.checker.knows_call(id));
-            }
-            Change::Results { cleared } => {
-                let mut left: Vec<(&str, &str)> =
-                    cleared.iter().map(|one| (&*one.call_id, &*one.content)).collect();
-                let mut changed = self.messages.clone();
-                for message in &mut changed {
-                    if left.is_empty() {
-                        break;
-                    }
-                    clear_results(message, &mut left);
-                }
-                if let Some((id, _)) = left.first() {
-                    return Err(ReduceError::NoSuchCall((*id).to_owned()));
-                }
-                self.messages = changed;
-                self.cleared.extend(cleared.iter().map(|one| one.call_id.clone()));
-            }
-        }
-        self.revise();
-        Ok(())
-    }
-
-    fn replace_head(&mut self, upto: usize, head: &[Arc<Message>]) -> Result<(), ReduceError> {
-        let Some(tail) = self.messages.get(upto..) else {
-            return Err(ReduceError::TooMany { upto, messages: self.messages.len() });
-        };
-        let messages: Vec<Arc<Message>> = head.iter().chain(tail).cloned().collect();
-        let mut checker = TranscriptChecker::default();
-        for message in &messages {
-            checker.push(message)?;
-        }
-        checker.finish(Tail::Settled)?;
-        self.messages = messages;
-        self.checker = checker;
-        self.calls.clear();
-        Ok(())
-    }
-
     fn deliver(&mut self, notices: &[String]) {
         self.delivered.extend(notices.iter().cloned());
     }
 }
 
-/// What stands for a dialogue where a file from before that was kept does not tell: all of the message.
-fn whole_stand_in(reason: ReplaceReason, head: &[Arc<Message>]) -> Option<StandIn> {
-    let is_made = matches!(reason, ReplaceReason::Compacted | ReplaceReason::Dropped);
-    let blocks = head.first().filter(|_| is_made)?.content().len();
-    Some(StandIn { blocks, ..StandIn::default() })
-}
-
-/// Whether nothing of the dialogue stays.
-fn is_whole(change: &Change, messages: usize) -> bool {
-    matches!(change, Change::Head { upto, messages: new, .. } if *upto == messages && new.is_empty())
-}
-
-/// Gives the results of `left` that stand in the message their new content, and takes them from `left`.
-fn clear_results(message: &mut Arc<Message>, left: &mut Vec<(&str, &str)>) {
-    let is_meant = |block: &ContentBlock| {
-        matches!(block, ContentBlock::ToolResult { call_id, .. }
-            if left.iter().any(|(id, _)| id == call_id))
-    };
-    if !message.content().iter().any(is_meant) {
-        return;
-    }
-    for block in Arc::make_mut(message).content_mut() {
-        let ContentBlock::ToolResult { call_id, content, images, .. } = block else { continue };
-        let Some(at) = left.iter().position(|(id, _)| id == call_id) else { continue };
-        let (_, new) = left.swap_remove(at);
-        new.clone_into(content);
-        images.clear();
-    }
+/// The kind of the first block that no user can have said; nothing where all are text and images.
+pub(super) fn kind_no_user_says(content: &[ContentBlock]) -> Option<&'static str> {
+    let is_said =
+        |block: &&ContentBlock| matches!(block, ContentBlock::Text { .. } | ContentBlock::Image(_));
+    content.iter().find(|block| !is_said(block)).map(ContentBlock::kind)
 }
 
 /// Whether two sessions would go on alike.

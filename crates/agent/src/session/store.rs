@@ -1,30 +1,27 @@
 //! Where sessions are: a folder for each workspace, a file for each session.
 
+mod head;
+
 use std::cmp::Ordering;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
-use sha2::{Digest as _, Sha256};
-
-use super::journal::{Journal, JournalError, LoadError, load};
-use super::record::{self, Fork, Meta, Record};
+use self::head::{Asked, Head};
+use super::journal::{Journal, JournalError, LoadError, load, open_to_read};
+use super::record::{self, Fork, Meta};
 use super::reduce::State;
-use crate::paste;
+use crate::digest::Digest;
 use crate::secrets::Redactor;
 
 /// The most characters of a workspace's path that its folder repeats.
 const READABLE: usize = 80;
 
-/// The most bytes that are read of a file for a list.
-const HEAD: u64 = 1 << 18;
-
-/// The most characters of a first prompt in a list.
-const EXCERPT: usize = 200;
+/// The digits of the hash behind them.
+const HASH: usize = 16;
 
 /// The sessions of one user.
 #[derive(Debug, Clone)]
@@ -94,9 +91,8 @@ impl Store {
         // The end of a path says more than its beginning.
         let end = &path[path.len().saturating_sub(READABLE)..];
         let readable: String = end.iter().map(plain).collect();
-        let digest = Sha256::digest(path);
-        let hash: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.root.join(format!("{}-{hash}", readable.trim_matches(['-', '.'])))
+        let hash = Digest::of(path).to_string();
+        self.root.join(format!("{}-{}", readable.trim_matches(['-', '.']), &hash[..HASH]))
     }
 
     /// Begins the file of a session.
@@ -254,9 +250,7 @@ impl File {
 
     /// The same with what its beginning says.
     fn opened(self) -> Option<(Entry, Head)> {
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.path).ok()?;
-        let head = head(&file);
+        let head = head::read(&open_to_read(&self.path).ok()?);
         let first_prompt = match &head.asked {
             Asked::This(prompt) => Some(prompt.clone()),
             Asked::Nothing | Asked::Unknown => None,
@@ -295,7 +289,7 @@ fn copy(
 ) -> Result<(), JournalError> {
     let path_of = || path.to_owned();
     let io = |error| JournalError::Io { path: path_of(), error };
-    let mut reader = BufReader::new(fs::File::open(path).map_err(io)?);
+    let mut reader = BufReader::new(open_to_read(path).map_err(io)?);
     let mut line = Vec::new();
     for number in 1..=records {
         line.clear();
@@ -336,75 +330,4 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 fn is_an_id(id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     id.len() <= 128 && id.bytes().all(is_plain) && !id.starts_with(['-', '.'])
-}
-
-/// What the beginning of a file says.
-struct Head {
-    /// The model that was asked first.
-    model: Option<String>,
-    asked: Asked,
-}
-
-/// What was asked first.
-enum Asked {
-    /// This, or its beginning.
-    This(String),
-    /// Nothing was.
-    Nothing,
-    /// The beginning of the file does not tell, or is damaged.
-    Unknown,
-}
-
-/// The model and the first prompt, from the beginning of the file alone.
-fn head(file: &fs::File) -> Head {
-    let mut reader = BufReader::new(file.take(HEAD));
-    let (mut model, mut line) = (None, Vec::new());
-    let (mut read, mut asked) = (0, None);
-    while asked.is_none() {
-        line.clear();
-        read += match reader.read_until(b'\n', &mut line) {
-            Ok(more) => more as u64,
-            Err(_) => HEAD,
-        };
-        let is_whole = line.last() == Some(&b'\n');
-        match record::read(line.strip_suffix(b"\n").unwrap_or(&line)).map(|read| read.record) {
-            Ok(Some(Record::SessionStarted(meta))) => model = Some(meta.model),
-            Ok(Some(Record::MessageAppended { message, .. })) => {
-                let prompt = message.text();
-                let shown = paste::chips(&prompt, &mut 0).chars().take(EXCERPT).collect();
-                asked = Some(Asked::This(shown));
-            }
-            Ok(_) => {}
-            // The end of the file, or of a line that was never finished.
-            Err(_) if !is_whole && read < HEAD => asked = Some(Asked::Nothing),
-            // A prompt longer than what is read of a file has its beginning there all the same.
-            Err(_) => asked = Some(cut_prompt(&line).map_or(Asked::Unknown, Asked::This)),
-        }
-    }
-    Head { model, asked: asked.unwrap_or(Asked::Unknown) }
-}
-
-/// The beginning of the first text in a line that was read in part.
-fn cut_prompt(line: &[u8]) -> Option<String> {
-    let line = String::from_utf8_lossy(line);
-    if !line.contains("\"type\":\"message_appended\"") {
-        return None;
-    }
-    let (_, text) = line.split_once("\"text\":\"")?;
-    let mut is_escaped = false;
-    let is_inside = |c: &char| {
-        let ends = *c == '"' && !is_escaped;
-        is_escaped = *c == '\\' && !is_escaped;
-        !ends
-    };
-    let text: Vec<char> = text.chars().take(EXCERPT).take_while(is_inside).collect();
-    // The last escape may be cut in its middle; a pair of them has twelve characters.
-    let whole = (text.len().saturating_sub(12)..=text.len()).rev().find_map(|end| {
-        let text: String = text[..end].iter().collect();
-        serde_json::from_str::<String>(&format!("\"{text}\"")).ok()
-    })?;
-    Some(match whole.split_once(paste::MARK) {
-        Some((typed, _)) => format!("{typed}[paste]"),
-        None => whole,
-    })
 }

@@ -61,7 +61,7 @@ fn a_link_to_a_folder_of_sessions_counts_none_of_them_twice() {
     let (folder, bytes) = (journal.path().parent().unwrap(), store.total_bytes());
     symlink(folder, store.root().join("again")).unwrap();
     assert_eq!(store.list_all().unwrap().len(), 1);
-    assert_eq!((store.total_bytes(), bytes), (journal.len(), journal.len()));
+    assert_eq!((store.total_bytes(), bytes), (journal.bytes(), journal.bytes()));
 }
 
 #[test]

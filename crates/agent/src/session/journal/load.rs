@@ -23,8 +23,6 @@ pub struct Loaded {
     pub records: u64,
     /// How many of them a later version added, which could be left out.
     pub left_out: u64,
-    /// When the last one was written, in milliseconds since 1970.
-    pub last_ts: u64,
     /// The end of the file, if it is no whole record.
     pub torn: Option<Torn>,
     pub(super) next_seq: u64,
@@ -57,13 +55,17 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
 /// # Errors
 /// As for [`load`]. Records before the damage were told to `each` then.
 pub fn load_each(path: &Path, each: impl FnMut(&Record)) -> Result<Loaded, LoadError> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.cast_signed())
-        .open(path)
-        .map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
+    let file =
+        open_to_read(path).map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
     read_each(&file, path, each)
+}
+
+/// How a session's file is opened: never through a link, and without waiting for the other end of a pipe.
+pub(super) const FLAGS: i32 = (OFlags::NOFOLLOW.union(OFlags::NONBLOCK)).bits().cast_signed();
+
+/// Opens a session's file and changes nothing.
+pub(in crate::session) fn open_to_read(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(FLAGS).open(path)
 }
 
 /// The same for an open file.
@@ -129,7 +131,6 @@ impl Loaded {
         }
         self.records += 1;
         self.next_seq += 1;
-        self.last_ts = envelope.ts;
         Ok(())
     }
 }

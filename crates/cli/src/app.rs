@@ -3,6 +3,7 @@
 pub(crate) mod config;
 mod environment;
 mod equipment;
+mod error;
 mod examine;
 mod inquiry;
 mod instructions;
@@ -19,8 +20,8 @@ mod surroundings;
 mod system;
 mod tape;
 pub(crate) mod trust;
+mod workspace;
 
-use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,8 +29,7 @@ use std::sync::Arc;
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::session::Opening;
-use agent::session::record::Meta;
-use agent::session::record::StampReason;
+use agent::session::record::{Meta, StampReason};
 use agent::session::store::Store;
 use agent::steering::{Queue, Steering, Unsteered};
 use agent::{Agent, Approver, DenyAll, tools};
@@ -40,11 +40,13 @@ use self::config::Configuration;
 use self::environment::{Environment, var};
 use self::equipment::{Equipment, commands, equipment};
 pub(crate) use self::equipment::{builtin_tools, demo_commands};
+pub(crate) use self::error::StartError;
 use self::inquiry::{Asking, Inquiry};
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
 pub(crate) use self::session::Growth;
+use self::workspace::workspace;
 use crate::approve::{Interactive, Keeping, Question};
 use crate::args::{Args, OutputFormat};
 use crate::exit::Exit;
@@ -59,30 +61,6 @@ use crate::terminal::{self, Saved, Wishes};
 use crate::ui::Ui;
 use crate::working::Pastes;
 use crate::{complain, demo, doctor, history, logs, redaction, trial};
-
-/// Why the work could not begin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StartError {
-    /// The command line is wrong, or there is no prompt.
-    #[error("{0}")]
-    Usage(String),
-    /// A setting is missing or wrong.
-    #[error("{0}")]
-    Config(String),
-    /// What the work needs comes from a repository that nobody trusted with it.
-    #[error("{0}; see `anvil trust`")]
-    Untrusted(String),
-    /// The session to go on with cannot be used.
-    #[error("{0}")]
-    Session(String),
-}
-
-impl StartError {
-    /// Something of the machine failed that the work cannot do without.
-    fn machine(what: &str, error: &io::Error) -> Self {
-        Self::Config(format!("{what}: {error}"))
-    }
-}
 
 /// A name for a conversation that no other one has.
 pub(crate) fn new_session_id() -> String {
@@ -478,19 +456,4 @@ fn meta(id: &str, cwd: &Path, model: &str) -> Meta {
         anvil: env!("CARGO_PKG_VERSION").to_owned(),
         ..Meta::default()
     }
-}
-
-/// The folder to work in, absolute and without symbolic links.
-fn workspace(dir: Option<&Path>) -> Result<PathBuf, StartError> {
-    let Some(dir) = dir else {
-        return env::current_dir().and_then(|dir| dir.canonicalize()).map_err(|error| {
-            StartError::Config(format!(
-                "the current folder cannot be used ({error}): change to one that exists, or name one with -C"
-            ))
-        });
-    };
-    let wrong =
-        |error: &dyn std::fmt::Display| StartError::Usage(format!("-C {}: {error}", dir.display()));
-    let path = dir.canonicalize().map_err(|error| wrong(&error))?;
-    if path.is_dir() { Ok(path) } else { Err(wrong(&"not a folder")) }
 }

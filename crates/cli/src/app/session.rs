@@ -6,7 +6,6 @@ use agent::session::Opening;
 use agent::session::journal::{self, Journal, JournalError};
 use agent::session::record::Meta;
 use agent::session::store::{Entry, Store};
-
 use llm::config::SessionsSection;
 
 use super::{Environment, StartError, new_session_id, retention};
@@ -52,8 +51,10 @@ impl Choice {
             (None, ..) => {
                 return Err(StartError::Usage("HOME is not set: no session is kept".to_owned()));
             }
-            (Some(store), Some(prefix), _) => Some(store.find(cwd, prefix).map_err(usage)?),
-            (Some(store), None, true) => match store.latest(cwd).map_err(usage)? {
+            (Some(store), Some(prefix), _) => {
+                Some(store.find(cwd, prefix).map_err(StartError::usage)?)
+            }
+            (Some(store), None, true) => match store.latest(cwd).map_err(StartError::usage)? {
                 Some(entry) => Some(entry),
                 None => {
                     return Err(StartError::Usage(format!(
@@ -91,14 +92,14 @@ impl Choice {
         };
         let mut problems: Vec<String> = near.map_err(StartError::Session)?.into_iter().collect();
         let (journal, state) = match &self.store {
-            None => (None, journal::load(&entry.path).map_err(session)?.state),
+            None => (None, journal::load(&entry.path).map_err(unusable)?.state),
             Some(store) if self.is_fork => {
                 let (journal, state) =
-                    store.fork(&entry.path, &self.id, cwd, redactor).map_err(session)?;
+                    store.fork(&entry.path, &self.id, cwd, redactor).map_err(unusable)?;
                 (Some(journal), state)
             }
             Some(_) => {
-                let (journal, loaded) = Journal::open(&entry.path, redactor).map_err(session)?;
+                let (journal, loaded) = Journal::open(&entry.path, redactor).map_err(unusable)?;
                 if let Some(torn) = loaded.torn {
                     problems.push(format!(
                         "line {} of the session was never finished: it is kept in {}, and the session goes \
@@ -170,11 +171,7 @@ pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
     }
 }
 
-fn usage(error: impl std::fmt::Display) -> StartError {
-    StartError::Usage(error.to_string())
-}
-
-fn session(error: impl Into<JournalError>) -> StartError {
+fn unusable(error: impl Into<JournalError>) -> StartError {
     let error = error.into();
     let way = match error {
         JournalError::Io { .. } => "; --no-session-persistence goes on with it and keeps nothing",

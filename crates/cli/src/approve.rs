@@ -54,6 +54,13 @@ pub(crate) struct Question {
     keeping: Arc<Keeping>,
 }
 
+impl Question {
+    /// Waits until nobody wants the answer any more.
+    pub(crate) async fn called_off(&self) {
+        self.cancel.cancelled().await;
+    }
+}
+
 /// Asks through the thread that renders, so that a question never mixes with other output.
 pub(crate) struct Interactive {
     questions: mpsc::Sender<Question>,

@@ -21,6 +21,9 @@ use crate::working::{Draft, Pastes, Typist, Wish, Working};
 /// How often a display that changes with time is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
 
+/// How long a person who types has to pause before a question takes the keyboard.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// The thread as others see it.
 pub(crate) struct Ui {
     ended: oneshot::Receiver<io::Result<()>>,
@@ -184,6 +187,7 @@ impl Screen {
 
     /// What was typed gives way to the question and comes back after it.
     async fn ask(&mut self, question: Question) {
+        self.let_finish(&question).await;
         if let Some(working) = &mut self.working
             && working.put_aside().await
         {
@@ -193,6 +197,21 @@ impl Screen {
         let result = approve::answer(question, self.renderer.as_mut(), &self.signals).await;
         self.check(result);
         self.take_up();
+    }
+
+    /// Lets the person finish what is being typed: the end of a word is no answer to a question.
+    async fn let_finish(&mut self, question: &Question) {
+        while let Some(at) = self.working.as_ref().and_then(|working| working.pauses_at(PAUSE)) {
+            if self.is_stale {
+                self.show_typing();
+            }
+            tokio::select! {
+                biased;
+                () = question.called_off() => return,
+                wish = next_wish(&mut self.working) => self.obey(wish).await,
+                () = tokio::time::sleep_until(at) => {}
+            }
+        }
     }
 
     fn listen(&mut self, Listen { queue, pastes, draft, done }: Listen) {

@@ -3,6 +3,7 @@
 use std::future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agent::paste;
 use agent::sanitize::one_line;
@@ -168,6 +169,8 @@ pub(crate) struct Working {
     keys: Keys,
     /// Until when the rest of a key may come.
     until: Option<Instant>,
+    /// When something was typed last.
+    typed: Option<Instant>,
     /// Nothing while somebody else has the keyboard.
     reader: Option<Reader>,
 }
@@ -175,7 +178,13 @@ pub(crate) struct Working {
 impl Working {
     /// Nobody is listened to before [`Self::take_up`].
     pub(crate) fn new(typist: Typist) -> Self {
-        Self { typist, keys: Keys::with_pastes(MOST_PASTED), until: None, reader: None }
+        Self {
+            typist,
+            keys: Keys::with_pastes(MOST_PASTED),
+            until: None,
+            typed: None,
+            reader: None,
+        }
     }
 
     /// Takes the keyboard, if nobody else has it. Returns whether it was taken just now.
@@ -188,6 +197,12 @@ impl Working {
             Err(error) => tracing::debug!(%error, "nothing can be typed beside the turn"),
         }
         self.reader.is_some()
+    }
+
+    /// When the person will have paused for so long, if that is not so yet.
+    pub(crate) fn pauses_at(&self, pause: Duration) -> Option<Instant> {
+        let at = self.typed? + pause;
+        (self.reader.is_some() && at > Instant::now()).then_some(at)
     }
 
     /// Gives the keyboard back; what was typed so far stays. Returns whether this had it.
@@ -210,7 +225,10 @@ impl Working {
         let keys = tokio::select! {
             biased;
             bytes = reader.read() => match bytes {
-                Some(bytes) => self.keys.push(&bytes),
+                Some(bytes) => {
+                    self.typed = Some(Instant::now());
+                    self.keys.push(&bytes)
+                }
                 None => {
                     self.reader = None;
                     return Wish::Gone;

@@ -293,6 +293,40 @@ fn the_terminal_is_as_before_on_every_way_out_of_a_turn() {
 }
 
 #[test]
+fn a_question_waits_until_the_person_pauses_and_the_end_of_a_word_is_no_yes() {
+    let (home, model) = (
+        Home::new(),
+        Model::new([Answer::bash(WAIT), Answer::bash("touch made"), Answer::text("not then")]),
+    );
+    mkfifo(&home.work().join("gate"), Mode::S_IRWXU).expect("a pipe can be made");
+    std::fs::create_dir_all(home.config()).expect("a folder can be made");
+    let rules = "[permissions]\nallow = [\"bash(cat gate)\"]\n";
+    std::fs::write(home.config().join("config.toml"), rules).expect("a file can be written");
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("⏺ bash(command=cat gate)");
+    pty.send("only if it is sunn");
+    pty.expect("only if it is sunn");
+    open(&home);
+    // A key that changes nothing, until the call is there about which is asked.
+    support::wait_until("the call is there", || {
+        pty.send("\x1b[C");
+        pty.all().contains("⏺ bash(command=touch made)")
+    });
+    pty.send("y\r");
+    pty.expect("queued: only if it is sunny");
+    pty.expect("Allow? ");
+    assert!(!home.work().join("made").exists());
+    pty.send("no\r");
+    pty.expect("instead?");
+    pty.send("\r");
+    pty.expect("not then");
+    assert_eq!(texts_behind_the_result(&model.requests()[2]), ["only if it is sunny"]);
+    assert!(!home.work().join("made").exists());
+}
+
+#[test]
 fn what_was_entered_before_the_end_of_the_program_is_in_the_history() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
         let (home, model, mut pty) = at_work([]);

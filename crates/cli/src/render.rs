@@ -123,6 +123,9 @@ pub(crate) trait Render: Send {
         Ok(())
     }
 
+    /// The screen has so many columns now, which what is typed has to be taken away from.
+    fn resized(&mut self, _columns: usize) {}
+
     /// Others wrote to the screen meanwhile and left the cursor at the start of a line.
     fn came_back(&mut self) {}
 

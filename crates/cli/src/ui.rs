@@ -142,6 +142,7 @@ impl Screen {
                 Some(question) = questions.recv() => self.ask(question).await,
                 Some(listen) = begun.recv() => self.listen(listen),
                 () = tokio::time::sleep(TICK), if self.is_waiting() && !self.is_stale => {
+                    self.measure();
                     let result = self.renderer.tick();
                     self.check(result);
                     self.take_up();
@@ -152,6 +153,15 @@ impl Screen {
             }
         }
         self.failure.map_or(Ok(()), Err)
+    }
+
+    /// Takes note of the screen's width before something is written over what was typed.
+    fn measure(&mut self) {
+        if self.working.is_some()
+            && let Some(columns) = terminal::columns()
+        {
+            self.renderer.resized(columns);
+        }
     }
 
     fn is_waiting(&self) -> bool {
@@ -173,6 +183,7 @@ impl Screen {
             if matches!(event, AgentEvent::StepStarted { .. }) {
                 self.renderer.fit_to(terminal::width());
             }
+            self.measure();
             let result = self.renderer.event(told.as_ref().unwrap_or(event));
             self.check(result);
             self.is_stale = self.working.is_some();
@@ -188,6 +199,7 @@ impl Screen {
     /// What was typed gives way to the question and comes back after it.
     async fn ask(&mut self, question: Question) {
         self.let_finish(&question).await;
+        self.measure();
         if let Some(working) = &mut self.working
             && working.put_aside().await
         {

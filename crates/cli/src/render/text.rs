@@ -410,6 +410,7 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
     }
 
     fn typing(&mut self, typing: &Typing, screen: Extent) -> io::Result<()> {
+        self.below.resized(screen.columns);
         self.lift()?;
         if !self.can_show_typing() {
             return Ok(());
@@ -420,6 +421,10 @@ impl<O: Write + Send, E: Write + Send> Render for Text<O, E> {
         }
         self.out.write_all(ink.as_bytes())?;
         self.out.flush()
+    }
+
+    fn resized(&mut self, columns: usize) {
+        self.below.resized(columns);
     }
 
     fn came_back(&mut self) {

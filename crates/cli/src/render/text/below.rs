@@ -1,7 +1,9 @@
 //! What a person types while a turn runs, in rows below everything else.
 //!
 //! The rows are taken away before anything else is written, and the cursor goes back to where the text
-//! above them ended, so that a streamed line goes on as if nothing had been there.
+//! above them ended, so that a streamed line goes on as if nothing had been there. Where that is nobody
+//! knows after the terminal became wider or narrower: some lay their lines out anew, and some do not. The
+//! text goes on in a new row then, because a guess could erase what was said.
 
 use agent::sanitize::{Visible, one_line};
 
@@ -26,13 +28,17 @@ pub(super) struct Below {
     columns: usize,
     /// The column in which the text above ends.
     column: usize,
+    /// The terminal may have moved that end.
+    is_moved: bool,
     /// What takes the rows away.
     lift: Option<Ink>,
+    /// How many rows stand above the line.
+    above: usize,
 }
 
 impl Below {
     pub(super) fn new(columns: usize) -> Self {
-        Self { columns, column: 0, lift: None }
+        Self { columns, column: 0, is_moved: false, lift: None, above: 0 }
     }
 
     /// Takes note of what is written above.
@@ -40,7 +46,7 @@ impl Below {
         let mut chars = ink.as_str().chars();
         while let Some(c) = chars.next() {
             match c {
-                '\n' | '\r' => self.column = 0,
+                '\n' | '\r' => self.restart(),
                 '\t' => {
                     self.column =
                         (self.column / TAB * TAB + TAB).min(self.columns.saturating_sub(1));
@@ -58,7 +64,20 @@ impl Below {
 
     /// What follows above begins at the start of a line.
     pub(super) fn restart(&mut self) {
-        self.column = 0;
+        (self.column, self.is_moved) = (0, false);
+    }
+
+    /// The terminal has so many columns now.
+    pub(super) fn resized(&mut self, columns: usize) {
+        if columns == self.columns {
+            return;
+        }
+        self.columns = columns;
+        if self.lift.is_some() {
+            self.lift = Some(take_away(self.above));
+            self.restart();
+        }
+        self.is_moved = self.column > 0;
     }
 
     /// What takes the rows away, if they stand there.
@@ -68,21 +87,21 @@ impl Below {
 
     /// What puts the rows up. They must not stand there.
     pub(super) fn put_up(&mut self, typing: &Typing, screen: Extent, style: Style) -> Ink {
-        self.columns = screen.columns;
+        self.resized(screen.columns);
         let mut ink = Ink::default();
         let Some((line, cursor)) = &typing.line else { return ink };
         if screen.columns < SMALLEST.columns || screen.rows < SMALLEST.rows {
             return ink;
         }
-        let mut lift = Ink::from("\r");
         let rows = rows(typing, screen);
-        lift.up(rows.len()).own("\x1b[J");
+        self.above = rows.len();
+        let mut lift = take_away(self.above);
         if self.column > 0 {
             ink.own("\r\n");
         }
-        if self.column >= self.columns {
-            // The row above is full: the text goes on where the rows stand now.
-            self.column = 0;
+        if self.column >= self.columns || self.is_moved {
+            // Or the row above is full: the text goes on where the rows stand now.
+            self.restart();
         } else if self.column > 0 {
             lift.up(1).column(self.column);
         }
@@ -94,6 +113,13 @@ impl Below {
         self.lift = Some(lift);
         ink
     }
+}
+
+/// What takes the line away and so many rows above it.
+fn take_away(above: usize) -> Ink {
+    let mut ink = Ink::from("\r");
+    ink.up(above).own("\x1b[J");
+    ink
 }
 
 /// What stands above the line, each in one row.
@@ -137,11 +163,52 @@ mod tests {
         row: usize,
         column: usize,
         columns: usize,
+        /// The rows that go on with the one before.
+        wrapped: Vec<usize>,
     }
 
     impl Terminal {
+        fn new(columns: usize) -> Self {
+            Self { rows: vec![Vec::new()], row: 0, column: 0, columns, wrapped: Vec::new() }
+        }
+
         fn showing(bytes: &[u8], columns: usize) -> Self {
-            let mut terminal = Self { rows: vec![Vec::new()], row: 0, column: 0, columns };
+            let mut terminal = Self::new(columns);
+            terminal.take(bytes);
+            terminal
+        }
+
+        /// Lays its lines out anew, as most terminals do.
+        fn reflow(&mut self, columns: usize) {
+            let (mut lines, mut cursor) = (Vec::<Vec<char>>::new(), (0, 0));
+            for (number, row) in self.rows.iter().enumerate() {
+                if !self.wrapped.contains(&number) {
+                    lines.push(Vec::new());
+                }
+                let line = lines.last_mut().expect("the first row begins a line");
+                if number == self.row {
+                    cursor.1 = line.len() + self.column;
+                }
+                line.extend(row);
+                if number == self.row {
+                    cursor.0 = lines.len() - 1;
+                }
+            }
+            *self = Self::new(columns);
+            let mut at = (0, 0);
+            for (number, line) in lines.iter().enumerate() {
+                (self.row, self.column) = (self.rows.len() - 1 + usize::from(number > 0), 0);
+                self.rows.resize(self.row + 1, Vec::new());
+                if number == cursor.0 {
+                    at = (self.row + cursor.1 / columns, cursor.1 % columns);
+                }
+                line.iter().for_each(|c| self.print(*c));
+            }
+            (self.row, self.column) = at;
+        }
+
+        fn take(&mut self, bytes: &[u8]) {
+            let terminal = self;
             let mut chars = std::str::from_utf8(bytes).expect("ink is text").chars();
             while let Some(c) = chars.next() {
                 match c {
@@ -150,7 +217,7 @@ mod tests {
                     '\r' => terminal.column = 0,
                     '\t' => {
                         let next = terminal.column / TAB * TAB + TAB;
-                        terminal.column = next.min(columns - 1);
+                        terminal.column = next.min(terminal.columns - 1);
                     }
                     '\x1b' => {
                         let mut sequence = String::new();
@@ -165,13 +232,13 @@ mod tests {
                     terminal.rows.push(Vec::new());
                 }
             }
-            terminal
         }
 
         fn print(&mut self, c: char) {
             if self.column + columns_of(c) > self.columns {
                 (self.row, self.column) = (self.row + 1, 0);
                 self.rows.resize(self.rows.len().max(self.row + 1), Vec::new());
+                self.wrapped.push(self.row);
             }
             let row = &mut self.rows[self.row];
             row.resize(row.len().max(self.column + 1), ' ');
@@ -187,6 +254,7 @@ mod tests {
                 "G" => self.column = number.expect("a column") - 1,
                 "J" => {
                     self.rows.truncate(self.row + 1);
+                    self.wrapped.retain(|row| *row <= self.row);
                     self.rows[self.row].truncate(self.column);
                 }
                 "K" if number == Some(2) => self.rows[self.row].clear(),
@@ -249,6 +317,55 @@ mod tests {
                 [typing(&[], "half a"), typing(&["one", "two"], ""), typing(&["a"; 9], "x")]
             {
                 assert_eq!(shown(&events, columns, Some(&typed), true), without, "{columns}");
+            }
+        }
+    }
+
+    /// What a terminal shows of an answer during which it changed from so many columns to so many, with
+    /// something typed before or after that, as one word.
+    fn resized(from: usize, to: usize, reflows: bool, typed: [&Typing; 2]) -> String {
+        let (mut below, mut terminal) = (Below::new(from), Terminal::new(from));
+        let style = Style { is_on: false };
+        let say = |word: &str, terminal: &mut Terminal, below: &mut Below, typed, columns| {
+            below.resized(columns);
+            let mut ink = below.lift().unwrap_or_default();
+            let mut said = Ink::default();
+            said.text(&one_line(word));
+            below.follow(&said);
+            ink.text(&one_line(word));
+            let typed = below.put_up(typed, Extent { columns, rows: 24 }, style);
+            [ink, typed].iter().for_each(|ink| terminal.take(ink.as_bytes()));
+        };
+        for at in 0..60 {
+            let (typed, columns) = if at < 30 { (typed[0], from) } else { (typed[1], to) };
+            if at == 30 {
+                match reflows {
+                    true => terminal.reflow(to),
+                    false => terminal.columns = to,
+                }
+            }
+            say(&format!("w{at} "), &mut terminal, &mut below, typed, columns);
+        }
+        terminal.text().split_whitespace().collect()
+    }
+
+    #[test]
+    fn a_terminal_that_becomes_wider_or_narrower_loses_no_word() {
+        let word =
+            |range: std::ops::Range<usize>| range.map(|at| format!("w{at}")).collect::<String>();
+        let (nothing, line) = (Typing::default(), typing(&["one"], "a line that is long"));
+        for (from, to) in [(40, 70), (40, 41), (70, 40), (40, 23)] {
+            for typed in [[&nothing, &line], [&line, &nothing], [&line, &line]] {
+                let seen = resized(from, to, true, typed);
+                assert!(
+                    seen.contains(&word(0..30)) && seen.contains(&word(30..60)),
+                    "{from} {to}: {seen}"
+                );
+                // What is cut off at the right is the terminal's.
+                if to > from {
+                    let seen = resized(from, to, false, typed);
+                    assert!(seen.contains(&word(0..60)), "{from} {to}: {seen}");
+                }
             }
         }
     }

@@ -69,6 +69,8 @@ pub(crate) fn page(checks: &[Check]) -> String {
             State::Note => "note",
             State::Problem => "PROBLEM",
         };
+        // A fault in a file comes with the line that has it.
+        let text = text.replace('\n', &format!("\n{:<8} {:<width$}  ", "", ""));
         writeln!(page, "{state:<8} {name:<width$}  {text}").expect("a text takes everything");
         if let Some(remedy) = remedy {
             writeln!(page, "{:<8} {:<width$}  -> {remedy}", "", "")

@@ -115,6 +115,27 @@ fn a_check_lists_the_names_that_nothing_fills_in() {
 }
 
 #[test]
+fn the_doctor_tells_of_a_base_that_no_run_could_use() {
+    let home = home();
+    let state = |base: &str| {
+        own(&home, base);
+        let ran = run(home.anvil().args(["doctor", "--output-format", "json"]));
+        let told = ran.json();
+        let checks = told["checks"].as_array().expect("a list").iter();
+        let checks: Vec<_> = checks.filter(|check| check["name"] == "prompt").collect();
+        assert_eq!(checks.len(), 1, "{told}");
+        let text = checks[0]["text"].as_str().expect("a text").to_owned();
+        (checks[0]["state"].as_str().expect("a text").to_owned(), text)
+    };
+    assert_eq!(state("In {{ workspace }}\n").0, "ok");
+    let (noted, text) = state("In {{ worksapce }}\n");
+    assert!(noted == "note" && text.contains("'worksapce'"), "{noted} {text}");
+    let (problem, text) = state("a\n\n{% nope %}\n");
+    assert!(problem == "problem" && text.contains("SYSTEM.md:3:4: "), "{problem} {text}");
+    run(home.anvil().arg("doctor")).assert_code(1);
+}
+
+#[test]
 fn a_repositorys_base_counts_once_a_person_trusts_it_as_it_is() {
     let home = home();
     own(&home, "The user's base.\n");

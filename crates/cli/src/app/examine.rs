@@ -13,7 +13,10 @@ use llm::config::Settings;
 
 use super::config::{self, Configuration};
 use super::inquiry::Inquiry;
-use super::{Environment, StartError, commands, policy, surroundings, var};
+use super::system::Composed;
+use super::{
+    Environment, Equipment, StartError, commands, equipment, policy, surroundings, system, var,
+};
 use crate::args::Args;
 use crate::doctor::Check;
 use crate::terminal;
@@ -35,6 +38,7 @@ pub(super) async fn examine(args: &Args, env: &Environment, cwd: &Path) -> Vec<C
     let loaded = config::load(args, env, cwd);
     checks.extend(configuration(&loaded));
     if let Ok(loaded) = loaded {
+        checks.extend(prompt(args, env, cwd, &loaded));
         checks.extend(told_to_models(args, env, cwd, &loaded).await);
         checks.push(keys(loaded.settings));
     }
@@ -66,6 +70,30 @@ fn confinement() -> Check {
             )
         }
     }
+}
+
+/// Whether the system prompt can be made, and what about it is not as somebody may believe.
+fn prompt(args: &Args, env: &Environment, cwd: &Path, loaded: &Configuration) -> Vec<Check> {
+    let made = || {
+        // Nothing runs, so nothing has to be moved away.
+        let Equipment { tools, sandbox, .. } = equipment(loaded, cwd, env, "")?;
+        let inquiry = Inquiry::new(args, env, loaded, cwd, sandbox);
+        let Composed { notices, .. } = system::prompt(args, loaded, cwd, &tools, &inquiry)?;
+        Ok::<_, StartError>((notices, system::undeclared(args, loaded)?))
+    };
+    let (notices, undeclared) = match made() {
+        Ok(made) => made,
+        Err(error) => {
+            let remedy = "mend the file; until then no run begins".to_owned();
+            return vec![Check::problem("prompt", error.to_string(), remedy)];
+        }
+    };
+    if notices.is_empty() && undeclared.is_empty() {
+        return vec![Check::ok("prompt", "`anvil config prompt` prints it")];
+    }
+    let undeclared = (!undeclared.is_empty()).then(|| undeclared.trim_end().to_owned());
+    let told = notices.into_iter().chain(undeclared);
+    told.map(|text| Check::note("prompt", text, None)).collect()
 }
 
 /// What a prompt tells about the surroundings, a line each, with the programs as they are now.

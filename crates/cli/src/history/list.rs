@@ -46,8 +46,7 @@ pub(super) fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> Strin
             }
             None => "(nothing was asked, or it cannot be read)".to_owned(),
         };
-        let row = format!("{short}  {:>8}  {cost:>9}  {model}  {prompt}", age(entry.modified));
-        line(&mut text, &fit(&sanitize::one_line(&row), columns));
+        line(&mut text, &row([&short, &age(entry.modified), &cost, &model, &prompt], columns));
     }
     if entries.len() > LISTED {
         line(
@@ -55,11 +54,20 @@ pub(super) fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> Strin
             &format!("and {} more: --output-format json lists all", entries.len() - LISTED),
         );
     }
-    line(
-        &mut text,
-        "\nGo on with one: anvil -r ID (its beginning is enough), or with the last: anvil -c",
-    );
+    line(&mut text, "\nGo on with one: anvil -r ID\nor with the last: anvil -c");
     text
+}
+
+/// A row of the list in so many columns. By its prompt a session is known, so that stays longest.
+fn row([short, age, cost, model, prompt]: [&str; 5], columns: usize) -> String {
+    let mut row = format!("{short}  {age:>8}  ");
+    for (part, room_wanted) in [(format!("{cost:>9}  "), 60), (format!("{model}  "), 80)] {
+        if columns >= room_wanted {
+            row.push_str(&part);
+        }
+    }
+    row.push_str(prompt);
+    fit(&sanitize::one_line(&row), columns).into_string()
 }
 
 fn object(entry: &Entry) -> Value {
@@ -105,6 +113,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_narrow_list_keeps_what_a_session_is_known_by() {
+        let row = |columns| row(["3f2a", "2 h", "$0.0100", "p:model", "fix the parser"], columns);
+        assert_eq!(row(80), "3f2a       2 h    $0.0100  p:model  fix the parser");
+        assert_eq!(row(70), "3f2a       2 h    $0.0100  fix the parser");
+        assert_eq!(row(40), "3f2a       2 h  fix the parser");
+        assert_eq!(row(24), "3f2a       2 h  fix the…");
+    }
 
     #[test]
     fn an_age_is_never_negative() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent::paste;
 use agent::sanitize::one_line;
 use agent::steering::{Notice, Queue};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::commands;
 use crate::keyboard::BURST;
@@ -22,6 +22,9 @@ const AT_THE_PROMPT: &str = "Commands work at the prompt: this one waits for the
 
 /// Most bytes of a paste.
 const MOST_PASTED: usize = 16 << 20;
+
+/// How long nothing may come of a paste for it to have no end.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// What is said of a paste that is longer.
 const CUT: &str = "That was more than can be pasted at once: the rest of it is missing.";
@@ -206,15 +209,38 @@ impl Working {
     }
 
     /// Gives the keyboard back; what was typed so far stays. Returns whether this had it.
+    ///
+    /// A paste comes to its end first: whoever reads next would take the rest of it for keys, and each of its
+    /// lines would be entered.
     pub(crate) async fn put_aside(&mut self) -> bool {
-        let Some(reader) = self.reader.take() else { return false };
-        let rest = reader.stop().await;
-        let mut keys = self.keys.push(&rest);
-        keys.extend(self.keys.cut_off());
+        if self.reader.is_none() {
+            return false;
+        }
+        loop {
+            let has_ended = self.end_paste().await;
+            let Some(reader) = self.reader.take() else { break };
+            // The turn is ending, or whoever takes the keyboard hears such a key himself.
+            for key in &self.keys.push(&reader.stop().await) {
+                self.typist.press(key);
+            }
+            let has_begun_anew = has_ended && self.keys.is_pasting();
+            if !has_begun_anew || !self.take_up() {
+                break;
+            }
+        }
         self.until = None;
-        // The turn is ending, or whoever takes the keyboard hears such a key himself.
-        for key in &keys {
-            self.typist.press(key);
+        if let Some(cut) = self.keys.cut_off() {
+            self.typist.press(&cut);
+        }
+        true
+    }
+
+    /// Waits for the end of a paste that has begun, as long as something of it comes. Returns whether it ended.
+    async fn end_paste(&mut self) -> bool {
+        while self.keys.is_pasting() && self.reader.is_some() {
+            if timeout(STALLED, self.next()).await.is_err() {
+                return false;
+            }
         }
         true
     }

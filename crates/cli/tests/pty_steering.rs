@@ -327,6 +327,36 @@ fn a_question_waits_until_the_person_pauses_and_the_end_of_a_word_is_no_yes() {
 }
 
 #[test]
+fn a_paste_during_which_the_turn_ends_enters_none_of_its_lines() {
+    let gate = Gate::default();
+    let held = Answer::Held("let me think".into(), gate.clone());
+    let (home, model) = (Home::new(), Model::new([held, Answer::text("as you say")]));
+    let mut pty = Pty::start(&home, &model);
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("let me think");
+    pty.send("\x1b[200~one\rtwo\r");
+    gate.open();
+    // Something of it comes until after the end of the turn.
+    support::wait_until("the end of the turn", || {
+        pty.send("three\r");
+        let kept = std::fs::read_to_string(session_path(&home)).expect("a session");
+        kept.contains("turn_finished")
+    });
+    for _ in 0..50 {
+        pty.send("four\r");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    pty.send("five\x1b[201~");
+    pty.expect("> [paste #1 · ");
+    assert_eq!(prompts(&model), ["go"]);
+    pty.send("\r");
+    pty.expect("as you say");
+    let said = model.last_user_text();
+    assert!(said.starts_with("one\ntwo\nthree\n") && said.ends_with("four\nfive"), "{said}");
+}
+
+#[test]
 fn what_was_entered_before_the_end_of_the_program_is_in_the_history() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
         let (home, model, mut pty) = at_work([]);

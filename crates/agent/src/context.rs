@@ -1,4 +1,4 @@
-//! What a model is told before the first word of a person.
+//! What a request is made of beside the dialogue, and how the dialogue stays inside the window.
 
 pub mod budget;
 pub mod clear;

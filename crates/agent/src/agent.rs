@@ -163,7 +163,7 @@ impl AgentError {
         };
         let advice = match self {
             Self::Model(error) => error.advice(),
-            Self::Commit(_) => Some("--no-session-persistence goes on without a session file"),
+            Self::Commit(_) => Some("--no-session-persistence continues without a session file"),
             Self::Input(_) | Self::Transcript(_) | Self::Context(_) => None,
         };
         let message = match advice {

@@ -120,19 +120,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 
-    /// Go on with the last session of this directory
+    /// Continue the last session of this directory
     #[arg(short, long, conflicts_with = "resume")]
     pub(crate) r#continue: bool,
 
-    /// Go on with the session whose id is, or begins with, ID
+    /// Continue the session with this ID; the beginning of it is enough
     #[arg(short, long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
-    /// Go on with a copy, under an id of its own, and leave the session as it is
+    /// Continue a copy under a new id, and leave the session unchanged
     #[arg(long)]
     pub(crate) fork_session: bool,
 
-    /// Keep no file of the session
+    /// Do not save the session
     #[arg(long, alias = "ephemeral")]
     pub(crate) no_session_persistence: bool,
 

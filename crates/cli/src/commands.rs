@@ -64,13 +64,13 @@ const ROWS: [Row; 6] = [
     Row {
         name: "compact",
         argument: Some("[FOCUS]"),
-        help: "go on with a summary in the place of the conversation; FOCUS is what matters most",
+        help: "replace the conversation by a summary; FOCUS is what matters most",
         make: |focus| Some(Command::Compact(focus)),
     },
     Row {
         name: "model",
         argument: Some("NAME"),
-        help: "go on with another model, as PROVIDER:MODEL-ID; without NAME, tell which one answers",
+        help: "switch to another model, as PROVIDER:MODEL-ID; without NAME, tell which one answers",
         make: |name| Some(Command::Model(name)),
     },
     Row {
@@ -176,10 +176,10 @@ pub(crate) fn help(width: usize) -> String {
         }
     }
     text.push_str(
-        "\nWhile the model works you can go on typing: Enter queues a line, which the model reads with \
+        "\nYou can keep typing while the model works: Enter queues a line, which the model reads with \
          the next results or at the end of its answer; ↑ in an empty line takes the last one back. \
-         Commands wait for the end of the turn. Esc or \
-         Ctrl-C ends the turn, and what the model has not read stands in the next prompt.\n\
+         Commands wait for the end of the turn. Esc or Ctrl-C ends the turn, and what the model has \
+         not read is put into the next prompt.\n\
          \nCtrl-C stops the answer, or clears the line. Pasted text keeps its line breaks; \
          in a terminal without bracketed paste each line is sent by itself.\n",
     );

@@ -234,7 +234,7 @@ fn a_session_goes_on_with_another_prompt_once_the_repository_is_trusted_or_no_lo
     trust("grant");
     let (base, told, granted) = go_on(&[]);
     assert_eq!(base, "The repository's base.");
-    let changed = "the session goes on with another system prompt";
+    let changed = "the session continues with another system prompt";
     assert_eq!(told, format!("anvil: .anvil/SYSTEM.md is trusted as it is now: {changed}"));
     home.write("AGENTS.md", "Something else.\n");
     assert_eq!(go_on(&[]), (base, String::new(), granted));
@@ -242,7 +242,7 @@ fn a_session_goes_on_with_another_prompt_once_the_repository_is_trusted_or_no_lo
     trust("revoke");
     let (base, told, _) = go_on(&[]);
     assert_eq!(base, "The user's base.");
-    assert!(told.contains("is not trusted any more: the session goes on"), "{told}");
+    assert!(told.contains("is no longer trusted: the session continues"), "{told}");
     // A base that was named for one run is not a matter of trust.
     home.write("one.md", "For one run.\n");
     let (base, told, _) = go_on(&["--system-file", "one.md"]);

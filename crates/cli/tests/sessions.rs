@@ -387,7 +387,7 @@ fn what_is_no_problem_is_told_to_people_and_leaves_standard_error_of_programs_em
         run(command.args(args).args(["--output-format", format]).current_dir(&elsewhere))
     };
     let told = go_on("text");
-    for part in ["goes on in", "anthropic:other answers now"] {
+    for part in ["continues in", "anthropic:other answers now"] {
         assert!(told.assert_code(0).err.contains(part), "{part}: {}", told.err);
     }
     for format in ["json", "stream-json"] {

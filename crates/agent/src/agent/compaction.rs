@@ -46,7 +46,7 @@ pub enum CompactError {
     /// A summary would be no shorter.
     #[error(
         "the conversation was not compacted and is as it was: the summary would take about {after} tokens in \
-         the place of {before}, which gains nothing; go on, or begin anew with /clear"
+         the place of {before}, which gains nothing; go on, or start over with /clear"
     )]
     NoGain {
         /// Estimated tokens of the dialogue.
@@ -68,7 +68,7 @@ pub enum CompactError {
     /// It was tried again and again and gained nothing.
     #[error(
         "the conversation stays about as long as the model's context window of {window} tokens however often \
-         it is compacted: begin anew with /clear, or choose a model with a larger window"
+         it is compacted: start over with /clear, or choose a model with a larger window"
     )]
     InVain {
         /// What there is.

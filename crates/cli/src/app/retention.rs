@@ -21,7 +21,7 @@ pub(super) fn of_file(
     if bytes >= in_bytes(limit) {
         return Err(format!(
             "session {id} has {size} and the limit is {limit} MB (sessions.max_file_mb): raise it, or begin a \
-             new session; `anvil sessions export {id}` gives out what was said"
+             new session; `anvil sessions export {id}` prints what was said"
         ));
     }
     Ok(is_near(bytes, limit).then(|| growing(bytes, limit)))
@@ -29,7 +29,7 @@ pub(super) fn of_file(
 
 fn growing(bytes: u64, limit: NonZeroU32) -> String {
     format!(
-        "the session has {}, and at {limit} MB (sessions.max_file_mb) no further run goes on with it: \
+        "the session has {}, and at {limit} MB (sessions.max_file_mb) no further run can continue it: \
          raise the limit, or begin a new session soon",
         told(bytes)
     )

@@ -165,7 +165,7 @@ pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
         Ok((journal, state)) => Opening { state, journal: Some(journal), trouble: None },
         Err(error) => {
             tracing::warn!(%error, "the session is not kept");
-            let trouble = format!("{error}; the run goes on and is not kept");
+            let trouble = format!("{error}; the run continues and is not kept");
             Opening { trouble: Some(trouble), ..Opening::unsaved(meta) }
         }
     }
@@ -174,7 +174,9 @@ pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
 fn unusable(error: impl Into<JournalError>) -> StartError {
     let error = error.into();
     let way = match error {
-        JournalError::Io { .. } => "; --no-session-persistence goes on with it and keeps nothing",
+        JournalError::Io { .. } => {
+            "; --no-session-persistence continues it without saving anything"
+        }
         _ => "",
     };
     StartError::Session(format!("{error}{way}"))
@@ -197,11 +199,11 @@ fn elsewhere(recorded: &Path, cwd: &Path) -> Place {
     let (is_there, recorded, here) = (recorded.is_dir(), recorded.display(), cwd.display());
     match is_there {
         true => Place::Another(format!(
-            "the session began in the directory {recorded} and goes on in {here}"
+            "the session began in the directory {recorded} and continues in {here}"
         )),
-        false => {
-            Place::Lost(format!("the session's directory {recorded} is gone: it goes on in {here}"))
-        }
+        false => Place::Lost(format!(
+            "the session's directory {recorded} is gone: it continues in {here}"
+        )),
     }
 }
 
@@ -214,7 +216,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(elsewhere(dir.path(), dir.path()), Place::Here);
         let Place::Another(told) = elsewhere(dir.path(), Path::new("/w")) else { panic!() };
-        assert!(told.contains("goes on in /w"), "{told}");
+        assert!(told.contains("continues in /w"), "{told}");
         let Place::Lost(gone) = elsewhere(&dir.path().join("x"), Path::new("/w")) else { panic!() };
         assert!(gone.contains("directory") && gone.contains("is gone"), "{gone}");
     }

@@ -42,7 +42,7 @@ impl Composed {
             // Of an earlier version, which left only the words.
             None => (earlier.lines().any(|line| line == self.confinement.trim_end()), true),
         };
-        // Whoever takes his trust back means all of what it let in.
+        // Whoever takes trust back means all of what it let in.
         if !repository {
             Some(StampReason::Trust)
         } else if !sandbox {
@@ -57,9 +57,9 @@ impl Composed {
     pub(super) fn trust_changed(&self) -> String {
         let how = match self.basis.repository {
             Some(_) => "is trusted as it is now",
-            None => "is not trusted any more",
+            None => "is no longer trusted",
         };
-        format!("{PROJECT_SYSTEM} {how}: the session goes on with another system prompt")
+        format!("{PROJECT_SYSTEM} {how}: the session continues with another system prompt")
     }
 
     /// The text with what it was made from, as it is kept.

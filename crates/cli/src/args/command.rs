@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Replay {
         /// Its id, or the beginning of it
         id: String,
-        /// Show all of what was pasted, and no chips
+        /// Show pasted text in full, not as chips
         #[arg(long)]
         expand: bool,
     },
@@ -100,19 +100,19 @@ pub(crate) enum PermissionsAction {
 /// What can be done about sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// Say what is known about one, and what was said
+    /// Show what is known about one, and what was said
     Show {
         /// Its id, or the beginning of it
         id: String,
-        /// Show all of what was pasted, and no chips
+        /// Show pasted text in full, not as chips
         #[arg(long)]
         expand: bool,
     },
-    /// Look files through: mend a torn end, name the line of any other damage
+    /// Check files: repair a torn end, name the line of any other damage
     Fsck {
-        /// One of them; all of this directory where none is named
+        /// Which one; all of this directory if none is named
         id: Option<String>,
-        /// Those of all directories
+        /// Check those of all directories
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -120,16 +120,16 @@ pub(crate) enum SessionsAction {
     Export {
         /// Its id, or the beginning of it
         id: String,
-        /// As what
+        /// The format
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: ExportFormat,
-        /// What was pasted without the marks it is kept with, as it always is in Markdown
+        /// Leave out the marks around pasted text, as Markdown always does
         #[arg(long)]
         expand: bool,
     },
-    /// List the sessions that nobody wrote for a while, of all directories, and delete them with --yes
+    /// List old sessions of all directories, and delete them with --yes
     Prune {
-        /// How long ago the last record is, such as 30d or 12h
+        /// The age of the last record, such as 30d or 12h
         #[arg(long, value_name = "TIME", value_parser = values::duration)]
         older_than: Duration,
         /// Delete them

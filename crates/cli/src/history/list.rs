@@ -54,7 +54,7 @@ pub(super) fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> Strin
             &format!("and {} more: --output-format json lists all", entries.len() - LISTED),
         );
     }
-    line(&mut text, "\nGo on with one: anvil -r ID\nor with the last: anvil -c");
+    line(&mut text, "\nContinue one: anvil -r ID\nor the last one: anvil -c");
     text
 }
 

@@ -19,7 +19,7 @@ pub enum JournalError {
     },
     /// Another program has it open.
     #[error(
-        "the session in {} is in use by another anvil; --fork-session goes on with a copy",
+        "the session in {} is in use by another anvil; --fork-session continues a copy",
         .path.display()
     )]
     InUse {

@@ -3,6 +3,7 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::summary::NoSummary;
 use super::{Agent, AgentError, Run};
 use crate::context::budget::{ContextBudget, ContextEstimate, tokens_of_fixed};
 use crate::context::clear::clear_old_tool_results;
@@ -110,7 +111,8 @@ impl Agent {
         }
         let window = budget.window.unwrap_or(u64::MAX);
         let has_room = self.room() >= LEAST_ROOM;
-        if has_room && self.compact_or_drop(tokens, run).await? {
+        let still_fits = tokens <= window.saturating_sub(budget.reserve_output);
+        if has_room && self.compact_or_drop(tokens, still_fits, run).await? {
             return Ok(());
         }
         // A summary would gain nothing. What still fits is sent, and what does not is told.
@@ -142,7 +144,7 @@ impl Agent {
         run: &mut Run,
     ) -> Result<bool, AgentError> {
         let before = self.estimate().tokens();
-        self.compact_or_drop(before, run).await
+        self.compact_or_drop(before, false, run).await
     }
 
     async fn clear_results(&mut self, before: u64, run: &Run) {
@@ -174,8 +176,13 @@ impl Agent {
     }
 
     /// The automatic one: a summary, or a digest where no model gives one. Returns whether the dialogue is
-    /// shorter now.
-    async fn compact_or_drop(&mut self, before: u64, run: &mut Run) -> Result<bool, AgentError> {
+    /// shorter now. What `still_fits` is not given up because a server cannot be asked at this moment.
+    async fn compact_or_drop(
+        &mut self,
+        before: u64,
+        still_fits: bool,
+        run: &mut Run,
+    ) -> Result<bool, AgentError> {
         // Half of what did not fit fits better, also where the window is not what it is said to be.
         let said = Dialogue::of(self.session.state()).tokens();
         let most = (self.room() / 2).min(said / 2);
@@ -195,7 +202,11 @@ impl Agent {
             Some(Ok(text)) => {
                 (compact::summarised(&text, &dialogue, most), ReplaceReason::Compacted)
             }
-            Some(Err(why)) => {
+            Some(Err(NoSummary { why, is_refused: true })) if still_fits => {
+                tracing::warn!(%why, "no summary can be had now, and the conversation still fits");
+                return Ok(false);
+            }
+            Some(Err(NoSummary { why, .. })) => {
                 tracing::warn!(%why, "no model summarised the conversation");
                 (compact::digested(&dialogue, most), ReplaceReason::Dropped)
             }
@@ -259,7 +270,7 @@ impl Agent {
         if run.cancel.is_cancelled() {
             return Err(CompactError::Cancelled);
         }
-        let text = summary.map_err(CompactError::Failed)?;
+        let text = summary.map_err(|none| CompactError::Failed(none.why))?;
         let dialogue = Dialogue::of(self.session.state());
         let replacement = compact::summarised(&text, &dialogue, room / 2);
         // Estimates of both: what a server counted is not to be compared with an estimate.

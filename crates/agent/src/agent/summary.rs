@@ -8,6 +8,15 @@ use super::{Agent, Run};
 use crate::context::compact::{self, Attempt};
 use crate::session::record::Record;
 
+/// Why there is no summary.
+#[derive(Debug)]
+pub(super) struct NoSummary {
+    /// In words.
+    pub(super) why: String,
+    /// Whether the request failed for another reason than its length: a later one may not.
+    pub(super) is_refused: bool,
+}
+
 impl Agent {
     /// A summary, asked for at most once in each way to ask; else why there is none.
     ///
@@ -16,8 +25,8 @@ impl Agent {
         &mut self,
         focus: Option<&str>,
         run: &mut Run,
-    ) -> Result<String, String> {
-        let mut why = String::new();
+    ) -> Result<String, NoSummary> {
+        let mut why = NoSummary { why: String::new(), is_refused: false };
         for attempt in Attempt::ALL {
             if run.cancel.is_cancelled() {
                 break;
@@ -34,12 +43,13 @@ impl Agent {
                 None => break,
                 Some(Ok(completion)) => match text_of(completion) {
                     Ok(text) => return Ok(text),
-                    Err(fault) => why = fault,
+                    Err(fault) => why = NoSummary { why: fault, is_refused: false },
                 },
                 Some(Err(error)) => {
-                    why = error.to_string();
+                    let is_refused = !error.is_context_overflow();
+                    why = NoSummary { why: error.to_string(), is_refused };
                     // Another way to ask does not help against anything but length.
-                    if !error.is_context_overflow() {
+                    if is_refused {
                         break;
                     }
                 }

@@ -5,7 +5,7 @@ use agent::agent::compaction::CompactError;
 use agent::event::{Accounting, AgentEvent};
 use llm::models::Price;
 use llm::testing::{Answer, script};
-use llm::{ChatRequest, FinishReason, Usage};
+use llm::{ChatRequest, FinishReason, LlmError, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::{fill, look, overflow, setup, text};
@@ -173,4 +173,23 @@ async fn compacting_by_hand_changes_nothing_where_it_gains_nothing_and_says_so()
         let now = (bench.agent.transcript(), bench.agent.state().revision());
         assert_eq!(now, (&before[..], revision));
     }
+}
+
+#[tokio::test]
+async fn what_still_fits_is_not_given_up_while_no_server_answers() {
+    let busy = || {
+        Answer::Refuse(LlmError::Api {
+            kind: "overloaded_error".into(),
+            message: "overloaded".into(),
+            status: None,
+        })
+    };
+    let script = vec![text("ok"), busy(), text("done"), text("SUMMARY"), text("again")];
+    let mut bench = Setup::playing(script).window(40_000).build();
+    let long = "so much ".repeat(9_000);
+    assert_eq!(bench.run(&long).await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.run(&"and more ".repeat(6_000)).await.unwrap(), TurnOutcome::Done);
+    assert_eq!(bench.agent.transcript()[0].text(), long);
+    assert_eq!(bench.run("go on").await.unwrap(), TurnOutcome::Done);
+    assert!(bench.agent.transcript()[0].text().contains("SUMMARY"));
 }

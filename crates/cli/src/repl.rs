@@ -214,6 +214,11 @@ impl Repl {
     }
 
     async fn compact(&mut self, focus: Option<&str>) -> Then {
+        if !self.agent.transcript().is_empty()
+            && let Err(error) = say::say("The model writes a summary; Ctrl-C stops it.\n")
+        {
+            return Then::Leave(output_failed(&error));
+        }
         let cancel = self.signals.begin_turn();
         let compacted = self.agent.compact(focus, cancel).await;
         self.signals.end_turn();

@@ -112,6 +112,20 @@ fn the_list_tells_prompt_model_and_cost_and_survives_a_damaged_file() {
 }
 
 #[test]
+fn a_session_in_which_nothing_was_asked_is_listed_to_programs_only() {
+    let (home, id) = one();
+    let whole = fs::read_to_string(file(&home, &id)).unwrap();
+    let begun: String = whole.split_inclusive('\n').take(2).collect();
+    fs::write(file(&home, &id).with_file_name("unused.jsonl"), begun).unwrap();
+    let told = anvil(&home, &["sessions"]).out;
+    assert!(told.contains("A question") && !told.contains("unused"), "{told}");
+    let listed = anvil(&home, &["sessions", "--output-format", "json"]).json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 2);
+    fs::remove_file(file(&home, &id)).unwrap();
+    assert!(anvil(&home, &["sessions"]).out.starts_with("No session was kept"));
+}
+
+#[test]
 fn a_session_is_shown_replayed_and_exported() {
     let (home, id) = one();
     let shown = anvil(&home, &["sessions", "show", &id[..8]]);

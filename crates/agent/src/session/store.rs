@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use self::head::{Asked, Head};
+use self::head::Asked;
 use super::journal::{Journal, JournalError, LoadError, load, open_to_read};
 use super::record::{self, Fork, Meta};
 use super::reduce::State;
@@ -38,6 +38,8 @@ pub struct Entry {
     pub path: PathBuf,
     /// The beginning of the first thing that was asked for, if there is one.
     pub first_prompt: Option<String>,
+    /// It was begun, and nothing was asked.
+    pub is_unused: bool,
     /// The model that was asked first.
     pub model: Option<String>,
     /// When it was written last.
@@ -191,8 +193,8 @@ impl Store {
     /// When the folder cannot be read.
     pub fn latest(&self, cwd: &Path) -> Result<Option<Entry>, FindError> {
         // One that was begun and never asked anything is nothing to go on with.
-        let mut entries = files(&self.folder(cwd))?.into_iter().filter_map(File::opened);
-        Ok(entries.find(|(_, head)| !matches!(head.asked, Asked::Nothing)).map(|(entry, _)| entry))
+        let mut entries = files(&self.folder(cwd))?.into_iter().filter_map(File::entry);
+        Ok(entries.find(|entry| !entry.is_unused))
     }
 
     /// The one session whose id begins with `prefix`: of this workspace, else of any.
@@ -245,18 +247,14 @@ impl File {
 
     /// What a list says about it; nothing where it cannot be opened.
     fn entry(self) -> Option<Entry> {
-        self.opened().map(|(entry, _)| entry)
-    }
-
-    /// The same with what its beginning says.
-    fn opened(self) -> Option<(Entry, Head)> {
         let head = head::read(&open_to_read(&self.path).ok()?);
-        let first_prompt = match &head.asked {
-            Asked::This(prompt) => Some(prompt.clone()),
+        let is_unused = matches!(head.asked, Asked::Nothing);
+        let first_prompt = match head.asked {
+            Asked::This(prompt) => Some(prompt),
             Asked::Nothing | Asked::Unknown => None,
         };
-        let (model, Self { id, path, modified, size }) = (head.model.clone(), self);
-        Some((Entry { id, path, first_prompt, model, modified, size }, head))
+        let (model, Self { id, path, modified, size }) = (head.model, self);
+        Some(Entry { id, path, first_prompt, is_unused, model, modified, size })
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> Strin
         let document = json!({ "cwd": cwd.to_string_lossy(), "sessions": all });
         return sanitize::json(&format!("{document}\n")).into_string();
     }
+    // One that was begun and left again says nothing to a person.
+    let entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.is_unused).collect();
     if entries.is_empty() {
         return format!("No session was kept in {} yet.\n", one_line(&cwd.to_string_lossy()));
     }
@@ -44,7 +46,7 @@ pub(super) fn list(entries: &[Entry], cwd: &Path, format: OutputFormat) -> Strin
                 let prompt = paste::chips(prompt, &mut 0).replace(paste::MARK, "");
                 one_line(&prompt.chars().take(EXCERPT).collect::<String>())
             }
-            None => "(nothing was asked, or it cannot be read)".to_owned(),
+            None => "(what was asked cannot be read)".to_owned(),
         };
         line(&mut text, &row([&short, &age(entry.modified), &cost, &model, &prompt], columns));
     }

@@ -29,8 +29,7 @@ use std::sync::Arc;
 use agent::agent::{AgentConfig, AgentParts, ModelRef};
 use agent::channel::{EventReceiver, EventSender};
 use agent::session::Opening;
-use agent::session::record::{Meta, StampReason};
-use agent::session::store::Store;
+use agent::session::record::StampReason;
 use agent::steering::{Queue, Steering, Unsteered};
 use agent::{Agent, Approver, DenyAll, tools};
 use llm::Provider;
@@ -45,7 +44,7 @@ use self::inquiry::{Asking, Inquiry};
 pub(crate) use self::models::{Models, Resolved, Trial, Witness};
 use self::plan::{Plan, join_prompt, plan};
 pub(crate) use self::room::Room;
-pub(crate) use self::session::Growth;
+pub(crate) use self::session::{DEMO_MODEL, Growth, demo_session};
 use self::workspace::workspace;
 use crate::approve::{Interactive, Keeping, Question};
 use crate::args::{Args, OutputFormat};
@@ -294,9 +293,9 @@ impl Work {
                 model.label
             ));
         }
-        session
-            .resumed
-            .unwrap_or_else(|| session.choice.begin(meta(&self.session_id, cwd, &model.label)))
+        session.resumed.unwrap_or_else(|| {
+            session.choice.begin(session::meta(&self.session_id, cwd, &model.label))
+        })
     }
 
     fn models(
@@ -436,24 +435,5 @@ fn tell(configuration: &Configuration) {
 fn tell_choice(model: &Resolved) {
     if let Some(notice) = &model.notice {
         complain(&format!("anvil: {notice}\n"));
-    }
-}
-
-/// Who answers in the demo, as people write it.
-pub(crate) const DEMO_MODEL: &str = "demo:script";
-
-/// The session of the demo, kept below `dir`.
-pub(crate) fn demo_session(dir: &Path, cwd: &Path, id: &str) -> Opening {
-    session::kept_in(&Store::new(dir), meta(id, cwd, DEMO_MODEL))
-}
-
-/// What a session is when it begins.
-fn meta(id: &str, cwd: &Path, model: &str) -> Meta {
-    Meta {
-        id: id.to_owned(),
-        cwd: cwd.to_owned(),
-        model: model.to_owned(),
-        anvil: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Meta::default()
     }
 }

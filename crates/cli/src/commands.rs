@@ -2,6 +2,7 @@
 
 use agent::sanitize::{Visible, visible};
 
+use crate::keyboard::keys::plain_lines;
 use crate::render::style::wrap;
 
 /// What a person can ask of the program itself.
@@ -148,10 +149,7 @@ fn command_words(text: &str) -> Option<(&str, Option<String>)> {
 /// Takes out control characters that a paste may bring along, and writes others that nobody sees as
 /// escapes, so that no model reads what its user did not; line feeds and tabs stay.
 fn clean(input: &str) -> String {
-    let lines = input.replace("\r\n", "\n").replace('\r', "\n");
-    let lines: String =
-        lines.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-    visible(&lines).into_string()
+    visible(&plain_lines(input)).into_string()
 }
 
 /// Where the explanations in the list begin.

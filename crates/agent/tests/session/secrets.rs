@@ -32,10 +32,8 @@ fn appended(message: Message) -> Record {
 #[test]
 fn what_only_a_provider_can_read_comes_back_byte_for_byte_whatever_it_looks_like() {
     let dir = tempfile::tempdir().unwrap();
-    let secret = "sk-test-0123456789abcdef0123";
     let path = dir.path().join("s.jsonl");
-    let redactor = Arc::new(Redactor::new([("KEY", secret)]));
-    let (mut journal, mut state) = Journal::create(&path, meta(), redactor).unwrap();
+    let (mut journal, mut state) = Journal::create(&path, meta(), redactor()).unwrap();
     let data =
         json!({"thoughtSignature": "sk-test-0123456789abcdef0123==", "n": 1.0, "b": [null, "é"]});
     let meta = Some(ProviderMeta { provider: "gemini".into(), data });
@@ -57,21 +55,19 @@ fn what_only_a_provider_can_read_comes_back_byte_for_byte_whatever_it_looks_like
 
 #[test]
 fn a_known_secret_is_in_no_line() {
-    let secret = "sk-test-0123456789abcdef0123";
-    let redactor = Arc::new(Redactor::new([("KEY", secret)]));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
-    let (mut journal, _) = Journal::create(&path, meta(), redactor).unwrap();
+    let (mut journal, _) = Journal::create(&path, meta(), redactor()).unwrap();
     for record in [
-        user(&format!("use {secret}")),
+        user(&format!("use {SECRET}")),
         calls(&["c1".to_owned()]),
         started("c1"),
-        finished("c1", &format!("KEY={secret}\n")),
+        finished("c1", &format!("KEY={SECRET}\n")),
     ] {
         journal.append(&record).unwrap();
     }
     let text = fs::read_to_string(&path).unwrap();
-    assert!(!text.contains(secret), "{text}");
+    assert!(!text.contains(SECRET), "{text}");
     let loaded = load(&path).unwrap();
     assert!(matches!(loaded.state.calls()[0].state, CallState::Finished { .. }));
 }

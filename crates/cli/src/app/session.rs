@@ -160,7 +160,7 @@ impl Growth {
 }
 
 /// A new session in `store`, or one that says why it is not kept.
-pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
+fn kept_in(store: &Store, meta: Meta) -> Opening {
     match store.create(meta.clone(), redaction::current()) {
         Ok((journal, state)) => Opening { state, journal: Some(journal), trouble: None },
         Err(error) => {
@@ -168,6 +168,25 @@ pub(super) fn kept_in(store: &Store, meta: Meta) -> Opening {
             let trouble = format!("{error}; the run continues and is not kept");
             Opening { trouble: Some(trouble), ..Opening::unsaved(meta) }
         }
+    }
+}
+
+/// Who answers in the demo, as people write it.
+pub(crate) const DEMO_MODEL: &str = "demo:script";
+
+/// The session of the demo, kept below `dir`.
+pub(crate) fn demo_session(dir: &Path, cwd: &Path, id: &str) -> Opening {
+    kept_in(&Store::new(dir), meta(id, cwd, DEMO_MODEL))
+}
+
+/// What a session is when it begins.
+pub(super) fn meta(id: &str, cwd: &Path, model: &str) -> Meta {
+    Meta {
+        id: id.to_owned(),
+        cwd: cwd.to_owned(),
+        model: model.to_owned(),
+        anvil: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Meta::default()
     }
 }
 

@@ -55,7 +55,14 @@ impl Said {
                 let (reason, summary) = (*reason, summary.unwrap_or_default());
                 self.parts.push(Part::Replaced { reason, summary });
             }
-            _ => {}
+            Record::SessionStarted(_)
+            | Record::SystemStamped { .. }
+            | Record::ModelChanged { .. }
+            | Record::TodosChanged { .. }
+            | Record::ToolStarted { .. }
+            | Record::Usage { .. }
+            | Record::TurnFinished { .. }
+            | Record::CheckpointRecorded { .. } => {}
         }
     }
 

@@ -109,7 +109,7 @@ impl Keys {
     pub(crate) fn cut_off(&mut self) -> Option<Key> {
         self.held.clear();
         let pasted = self.pasted.take()?;
-        Some(Key::Paste(clean(&String::from_utf8_lossy(&pasted))))
+        Some(Key::Paste(plain_lines(&String::from_utf8_lossy(&pasted))))
     }
 
     /// Takes in pasted bytes; returns how many.
@@ -131,7 +131,7 @@ impl Keys {
             return taken;
         }
         let pasted = self.pasted.take().unwrap_or_default();
-        keys.push(Key::Paste(clean(&String::from_utf8_lossy(&pasted))));
+        keys.push(Key::Paste(plain_lines(&String::from_utf8_lossy(&pasted))));
         taken + PASTE_END.len()
     }
 
@@ -215,7 +215,8 @@ fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-fn clean(text: &str) -> String {
+/// What was typed or pasted, with line feeds for line ends and without other control characters but tabs.
+pub(crate) fn plain_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

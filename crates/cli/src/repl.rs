@@ -170,7 +170,7 @@ impl Repl {
                 self.count_pastes();
                 Then::Say("The conversation starts anew.\n".to_owned())
             }
-            Line::Command(Command::Compact(focus)) => self.compact(focus.as_deref()).await,
+            Line::Command(Command::Compact(focus)) => self.compact(focus.as_deref(), draft).await,
             Line::Command(Command::Model(None)) => {
                 Then::Say(format!("{}\n", self.agent.model().label))
             }
@@ -195,6 +195,13 @@ impl Repl {
         let result = self.agent.run_turn(vec![ContentBlock::text(prompt)], cancel).await;
         // The screen tells outcome and error; they are in the turn's last event.
         let typed = self.ui.shown(*turns).await;
+        let is_well = matches!(result, Ok(TurnOutcome::Done));
+        tracing::debug!(outcome = ?result.ok(), "turn over");
+        self.go_on(is_well, typed, String::new(), draft).await
+    }
+
+    /// What comes after work beside which a person could type: `say`, and what was typed and not read.
+    async fn go_on(&mut self, is_well: bool, typed: Draft, say: String, draft: &mut Draft) -> Then {
         self.signals.end_turn();
         let state = self.agent.state();
         let entered = self.queue.left_over(|id| state.was_delivered(id));
@@ -202,35 +209,34 @@ impl Repl {
             self.unread = entered;
             return Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop)));
         }
-        let is_well = matches!(result, Ok(TurnOutcome::Done));
-        tracing::debug!(outcome = ?result.ok(), left_over = entered.len(), "turn over");
         let (next, rest) = LeftOver { entered, draft: typed }.after(is_well);
         *draft = rest;
-        let warning = self.warning().await;
+        let say = say + &self.warning().await;
         match next {
-            Some(line) => Then::Next(warning, line),
-            None => Then::Say(warning),
+            Some(line) => Then::Next(say, line),
+            None => Then::Say(say),
         }
     }
 
-    async fn compact(&mut self, focus: Option<&str>) -> Then {
+    async fn compact(&mut self, focus: Option<&str>, draft: &mut Draft) -> Then {
         if !self.agent.transcript().is_empty()
             && let Err(error) = say::say("The model writes a summary; Ctrl-C stops it.\n")
         {
             return Then::Leave(output_failed(&error));
         }
         let cancel = self.signals.begin_turn();
+        let (queue, pastes) = (Arc::clone(&self.queue), self.pastes.clone());
+        self.ui.listen(queue, pastes, std::mem::take(draft)).await;
         let compacted = self.agent.compact(focus, cancel).await;
-        self.signals.end_turn();
-        if let Some(stop) = self.signals.stop() {
-            return Then::Leave(Exit::of(TurnOutcome::Cancelled, Some(stop)));
-        }
-        Then::Say(match compacted {
+        let typed = self.ui.leave().await;
+        let is_well = compacted.is_ok();
+        let say = match compacted {
             Ok(Compacted { before_tokens, after_tokens }) => format!(
                 "The conversation is a summary now: about {before_tokens} → {after_tokens} tokens.\n"
             ),
             Err(error) => format!("{error}\n"),
-        })
+        };
+        self.go_on(is_well, typed, say, draft).await
     }
 
     async fn switch(&mut self, name: &str) -> String {

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Ui {
     ended: oneshot::Receiver<io::Result<()>>,
     turns: watch::Receiver<Shown>,
-    listen: mpsc::Sender<Listen>,
+    keyboard: mpsc::Sender<Keys>,
 }
 
 /// What has been shown.
@@ -40,7 +40,15 @@ struct Shown {
     draft: Draft,
 }
 
-/// A turn begins, during which a person may type.
+/// What becomes of the keyboard.
+enum Keys {
+    /// It is listened to from now on.
+    Listen(Listen),
+    /// What was typed is wanted, and nothing more of it.
+    Leave(oneshot::Sender<Draft>),
+}
+
+/// Work begins, during which a person may type.
 struct Listen {
     queue: Arc<Queue>,
     pastes: Pastes,
@@ -66,27 +74,36 @@ impl Ui {
     ) -> io::Result<Self> {
         let (end, ended) = oneshot::channel();
         let (shown, turns) = watch::channel(Shown::default());
-        let (listen, begun) = mpsc::channel(1);
+        let (keyboard, wanted) = mpsc::channel(1);
         let runtime = Handle::current();
         let screen =
             Screen { renderer, signals, failure: None, working: None, is_stale: false, shown };
         std::thread::Builder::new().name("screen".into()).spawn(move || {
-            let result = runtime.block_on(screen.run(events, questions, begun));
+            let result = runtime.block_on(screen.run(events, questions, wanted));
             if end.send(result).is_err() {
                 tracing::debug!("nobody waits for the screen any more");
             }
         })?;
-        Ok(Self { ended, turns, listen })
+        Ok(Self { ended, turns, keyboard })
     }
 
-    /// Takes lines for `queue` from the keyboard until the end of the turn that begins now, where that
-    /// is a terminal; `draft` was typed already.
+    /// Takes lines for `queue` from the keyboard, where that is a terminal, until the end of the turn that
+    /// begins now or until [`leave`](Self::leave); `draft` was typed already.
     pub(crate) async fn listen(&self, queue: Arc<Queue>, pastes: Pastes, draft: Draft) {
         let (done, listening) = oneshot::channel();
-        if self.listen.send(Listen { queue, pastes, draft, done }).await.is_err()
-            || listening.await.is_err()
-        {
+        let listen = Keys::Listen(Listen { queue, pastes, draft, done });
+        if self.keyboard.send(listen).await.is_err() || listening.await.is_err() {
             tracing::debug!("the screen ended before the turn began");
+        }
+    }
+
+    /// Leaves the keyboard alone after work that was no turn. Returns what was typed meanwhile and is not for
+    /// the model.
+    pub(crate) async fn leave(&self) -> Draft {
+        let (typed, draft) = oneshot::channel();
+        match self.keyboard.send(Keys::Leave(typed)).await {
+            Ok(()) => draft.await.unwrap_or_default(),
+            Err(_) => Draft::default(),
         }
     }
 
@@ -127,7 +144,7 @@ impl Screen {
         mut self,
         mut events: EventReceiver,
         mut questions: mpsc::Receiver<Question>,
-        mut begun: mpsc::Receiver<Listen>,
+        mut wanted: mpsc::Receiver<Keys>,
     ) -> io::Result<()> {
         loop {
             // Keys first: a flood of events must not make the person wait. Events before a question: it
@@ -140,7 +157,15 @@ impl Screen {
                     None => break,
                 },
                 Some(question) = questions.recv() => self.ask(question).await,
-                Some(listen) = begun.recv() => self.listen(listen),
+                Some(keys) = wanted.recv() => match keys {
+                    Keys::Listen(listen) => self.listen(listen),
+                    Keys::Leave(typed) => {
+                        let draft = self.stop_listening().await;
+                        if typed.send(draft).is_err() {
+                            tracing::debug!("nobody wants what was typed any more");
+                        }
+                    }
+                },
                 () = tokio::time::sleep(TICK), if self.is_waiting() && !self.is_stale => {
                     self.measure();
                     let result = self.renderer.tick();
@@ -248,7 +273,7 @@ impl Screen {
         }
     }
 
-    /// The turn is over. Returns what was typed and is not for the model.
+    /// The work is over. Returns what was typed and is not for the model.
     async fn stop_listening(&mut self) -> Draft {
         let Some(mut working) = self.working.take() else { return Draft::default() };
         let had_it = working.put_aside().await;

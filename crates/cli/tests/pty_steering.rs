@@ -104,6 +104,34 @@ fn a_line_that_came_too_late_is_the_next_prompt() {
 }
 
 #[test]
+fn what_is_typed_while_a_summary_is_written_comes_after_it() {
+    let gate = Gate::default();
+    let summary = Answer::Held("We talked about tabs.".into(), gate.clone());
+    let answers = [Answer::text(&"as you say ".repeat(400)), summary, Answer::text("with tabs")];
+    let (home, model) = (Home::new(), Model::new(answers));
+    let mut pty = Pty::start_with(&home, &model, Setup::default());
+    pty.expect_prompt();
+    pty.send("go\r");
+    pty.expect("1 step ");
+    pty.expect_prompt();
+    pty.send("/compact\r");
+    pty.expect("Ctrl-C stops it.");
+    pty.send("\x1b[200~use tabs\neverywhere\x1b[201~");
+    pty.expect("everywhere");
+    pty.send("\rand ha");
+    pty.expect("and ha");
+    gate.open();
+    pty.expect("is a summary now");
+    pty.expect("> use tabs");
+    pty.expect("with tabs");
+    pty.expect_prompt();
+    pty.expect("and ha");
+    let said = last_blocks(&model.requests()[2]);
+    assert_eq!(said.last().expect("a block")["text"], "use tabs\neverywhere");
+    assert_eq!(model.requests().len(), 3);
+}
+
+#[test]
 fn where_nothing_can_be_drawn_lines_wait_for_the_prompt() {
     let setup = Setup::default().with_env("TERM", Some("dumb"));
     let (gate, model, mut pty) = in_an_answer([Answer::text("as you say")], setup);
